@@ -1,0 +1,60 @@
+"""The book's toolkit: what a cell of a chapter calls to show, state, measure and replay."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+_HOME = {
+    "BookError": "errors",
+    "Display": "display",
+    "autograd_graph": "graphs",
+    "bench": "bench",
+    "bench_table": "bench",
+    "claim": "claims",
+    "cpp_stack": "stacks",
+    "figure": "figures",
+    "graph": "figures",
+    "instructions": "bench",
+    "private": "private",
+    "settled": "claims",
+    "source": "excerpts",
+    "style": "figures",
+    "table": "display",
+    "trace_ops": "ops",
+    "verdict": "claims",
+    "warns": "claims",
+}
+__all__ = sorted(_HOME)
+
+try:
+    __version__ = version("insidetorch")
+except PackageNotFoundError:
+    __version__ = "0+checkout"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'insidetorch' has no attribute {name!r}")
+    module = import_module(f"insidetorch.{_HOME[name]}")
+    value = module if name == _HOME[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+def _join_ipython() -> None:
+    from insidetorch.display import in_ipython
+
+    if in_ipython():
+        from insidetorch import claims, cuda
+
+        claims.record_warnings()
+        cuda.register()
+
+
+_join_ipython()

@@ -1,0 +1,262 @@
+"""Sentences that are checked as they are read: claim, verdict, and warnings declared in advance."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from insidetorch.display import Display, escape, show, table
+from insidetorch.errors import BookError
+
+_OUTCOMES = {"confirmed": "Confirmed", "refuted": "Refuted", "until": "True until"}
+_settled: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+
+
+class ClaimFailed(AssertionError):
+    """A sentence of the book that did not hold when it was run."""
+
+    def __init__(self, sentence: str, values: Mapping[str, str], release: str) -> None:
+        self.sentence, self.values, self.release = sentence, dict(values), release
+        seen = ", ".join(f"{name} = {value}" for name, value in values.items())
+        super().__init__(
+            f"does not hold on torch {release}: “{sentence}”" + (f" ({seen})" if seen else "")
+        )
+
+
+def claim(text: str, holds: object, **values: object) -> None:
+    """State a sentence about PyTorch and check it.
+
+    :param text: the sentence, as the reader reads it.
+    :param holds: what must be true. A tensor of one element counts as its value.
+    :param values: what was seen, shown under the sentence and in the error when it fails.
+    :raises ClaimFailed: `holds` is false; under a drift run (``INSIDETORCH_COLLECT=1``) the
+        failed claim is recorded instead.
+    """
+    held, shown, release = bool(holds), _shown(values), _release()
+    record = {"kind": "claim", "text": text, "held": held, "values": shown, "torch": release}
+    mark, word = ("✔", "held") if held else ("✘", "failed")
+    html = (
+        f'<div class="it it-claim it-{word}"><span class="it-mark" role="img" aria-label="{word}">'
+        f'{mark}</span><div class="it-body"><p>{_inline(text)}</p>{_values_html(shown)}</div>'
+        f'<span class="it-release">{escape(release)}</span></div>'
+    )
+    seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
+    show(Display(html, f"{mark} {text}  [torch {release}]{seen}", record))
+    if not held and not _collecting():
+        raise ClaimFailed(text, shown, release)
+
+
+def verdict(
+    id: str,
+    holds: object,
+    *,
+    outcome: str = "refuted",
+    until: str = "",
+    now: str = "",
+    **values: object,
+) -> None:
+    """Settle a sentence that circulates, by what this cell saw.
+
+    :param id: the entry of ``book/verdicts.yml`` that holds the sentence and who says it.
+    :param holds: evidence for the outcome; must be true.
+    :param outcome: ``"confirmed"``, ``"refuted"``, or ``"until"`` (true up to a release).
+    :param until: for ``"until"``, the last release in which the sentence was true.
+    :param now: one sentence: what happens today.
+    :param values: what was seen.
+    :raises BookError: the id or the outcome is unknown, or a release is missing.
+    :raises ClaimFailed: the evidence does not hold.
+    """
+    entry = _verdicts().get(id)
+    if entry is None:
+        import difflib
+
+        near = difflib.get_close_matches(id, _verdicts(), n=3)
+        hint = f"; nearest: {', '.join(near)}" if near else ""
+        raise BookError(f"verdict {id!r} has no entry in book/verdicts.yml{hint}; add one there.")
+    if outcome not in _OUTCOMES:
+        raise BookError(
+            f"verdict {id!r} has the outcome {outcome!r}; use one of {', '.join(_OUTCOMES)}."
+        )
+    if (outcome == "until") != bool(until):
+        raise BookError(
+            f"verdict {id!r}: `until` names the last release in which the sentence was true, "
+            "and goes with outcome='until' alone."
+        )
+    held, shown, release = bool(holds), _shown(values), _release()
+    record = {
+        "kind": "verdict", "id": id, "sentence": entry["sentence"], "outcome": outcome,
+        "until": until, "held": held, "torch": release, "now": now, "values": shown,
+    }  # fmt: skip
+    label = f"{_OUTCOMES[outcome]} {until}".strip() if held else "Evidence failed"
+    said = "; ".join(_source_text(source) for source in entry["sources"])
+    html = (
+        f'<div class="it it-verdict it-{outcome if held else "failed"}">'
+        f'<p class="it-label"><strong>{escape(label)}</strong>'
+        f'<span class="it-release">{escape(release)}</span></p>'
+        f"<blockquote><p>{_inline(entry['sentence'])}</p>"
+        f"<footer>{'; '.join(_source_html(source) for source in entry['sources'])}</footer>"
+        f"</blockquote>{f'<p>{_inline(now)}</p>' if now else ''}{_values_html(shown)}</div>"
+    )
+    seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
+    text = f"{label} [torch {release}]: “{entry['sentence']}” ({said})"
+    show(Display(html, text + (f"\n    {now}" if now else "") + seen, record))
+    _settled[id] = (record, entry)
+    if not held and not _collecting():
+        raise ClaimFailed(f"{label}: {entry['sentence']}", shown, release)
+
+
+def settled() -> Display:
+    """Return the table of the verdicts given so far in this run."""
+    if not _settled:
+        raise BookError("settled() was called before any verdict(…) in this run; run those first.")
+    rows = []
+    for record, entry in _settled.values():
+        outcome = f"{_OUTCOMES[record['outcome']]} {record['until']}".strip()
+        sources = Display(
+            "; ".join(_source_html(source) for source in entry["sources"]),
+            "; ".join(_source_text(source) for source in entry["sources"]),
+        )
+        sentence = Display(_inline(entry["sentence"]), entry["sentence"])
+        now = Display(_inline(record["now"]), record["now"])
+        rows.append([sentence, sources, outcome if record["held"] else "Evidence failed", now])
+    return table(
+        ["Sentence", "Who says it", "Verdict", "What happens now"],
+        rows,
+        caption=f"Settled on torch {_release()}",
+    )
+
+
+@contextmanager
+def warns(category: type[Warning], match: str = "") -> Iterator[None]:
+    """Declare that the block warns, and show the warning for what it is.
+
+    :param category: the warning's class.
+    :param match: a regular expression found in the message.
+    :raises ClaimFailed: no such warning came, so the sentence around it is out of date.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    found = False
+    for item in caught:
+        message = str(item.message)
+        declared = issubclass(item.category, category) and bool(re.search(match, message))
+        found |= declared
+        show_warning(item.category, message, declared=declared, origin=item.filename)
+    if not found:
+        wanted = f"the block warns with {category.__name__}" + (
+            f" matching {match!r}" if match else ""
+        )
+        release = _release()
+        record = {"kind": "claim", "text": wanted, "held": False, "values": {}, "torch": release}
+        if not _collecting():
+            raise ClaimFailed(wanted, {}, release)
+        show(
+            Display(
+                f'<p class="it it-claim it-failed">✘ {escape(wanted)}</p>', f"✘ {wanted}", record
+            )
+        )
+
+
+def show_warning(category: type[Warning], message: str, *, declared: bool, origin: str) -> None:
+    """Show a warning as an output of the cell, with a record for the ledger.
+
+    :param origin: the file that warned; only its part below ``site-packages`` is kept.
+    """
+    place = re.sub(r".*site-packages[/\\]", "", origin)
+    if ("/" not in place and "\\" not in place) or "ipykernel" in place or place.startswith("/"):
+        place = "this cell"
+    record = {
+        "kind": "warning", "category": category.__name__, "message": message,
+        "declared": declared, "origin": place,
+        "deprecation": issubclass(category, DeprecationWarning | FutureWarning),
+    }  # fmt: skip
+    html = (
+        '<div class="it it-warning"><p class="it-label">'
+        f"<strong>{escape(category.__name__)}</strong>"
+        f"<span>{'expected here; ' if declared else ''}from {escape(place)}</span></p>"
+        f"<p>{escape(message)}</p></div>"
+    )
+    show(Display(html, f"{category.__name__} (from {place}): {message}", record))
+
+
+def record_warnings() -> None:
+    """Turn the warnings of this kernel into outputs with records.
+
+    Deprecations raised inside torch, which Python hides unless the caller is ``__main__``,
+    are shown once for each place.
+    """
+
+    def showwarning(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int,
+        file: Any = None, line: str | None = None,
+    ) -> None:  # fmt: skip
+        show_warning(category, str(message), declared=False, origin=filename)
+
+    for category in (DeprecationWarning, FutureWarning):
+        warnings.filterwarnings("default", category=category, module=r"torch(\.|$)|__main__")
+    warnings.showwarning = showwarning
+
+
+@cache
+def _verdicts() -> dict[str, dict[str, Any]]:
+    import yaml
+
+    for path in verdict_files():
+        if path.is_file():
+            entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+            return {entry["id"]: entry for entry in entries}
+    raise BookError(
+        f"book/verdicts.yml was not found beside the package ({verdict_files()[0]}); "
+        "run from a checkout of the book or install its wheel."
+    )
+
+
+def verdict_files() -> list[Path]:
+    """Return where the verdicts may be: in a checkout, then inside an installed wheel."""
+    package = Path(__file__).parent
+    return [package.parent / "book" / "verdicts.yml", package / "verdicts.yml"]
+
+
+def _source_text(source: Mapping[str, Any]) -> str:
+    return f"{source['title']}, {source['year']}" if source.get("year") else str(source["title"])
+
+
+def _source_html(source: Mapping[str, Any]) -> str:
+    text = escape(_source_text(source))
+    url = str(source.get("url") or "")
+    return f'<a href="{escape(url)}">{text}</a>' if url.startswith("https://") else text
+
+
+def _inline(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _shown(values: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else repr(value) for name, value in values.items()
+    }
+
+
+def _values_html(values: Mapping[str, str]) -> str:
+    items = "".join(
+        f"<div><dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in values.items()
+    )
+    return f'<dl class="it-values">{items}</dl>' if items else ""
+
+
+def _release() -> str:
+    import torch
+
+    return str(torch.__version__)
+
+
+def _collecting() -> bool:
+    return os.environ.get("INSIDETORCH_COLLECT") == "1"

@@ -1,0 +1,132 @@
+"""What a toolkit call shows: HTML for a notebook or the site, text for a terminal, and a record."""
+
+from __future__ import annotations
+
+import html as _html
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from insidetorch.ledger import RECORD_MIME
+
+_STYLE = re.compile(r"<style data-insidetorch>.*?</style>", re.DOTALL)
+
+
+@cache
+def style_block() -> str:
+    """Return the toolkit's style sheet as an inline block, for notebooks away from the site."""
+    css = resources.files("insidetorch").joinpath("display.css").read_text(encoding="utf-8")
+    css = " ".join(re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL).split())
+    return f"<style data-insidetorch>{css}</style>"
+
+
+def strip_style(html: str) -> str:
+    """Return `html` without the inline style block; the site links the sheet once instead."""
+    return _STYLE.sub("", html)
+
+
+def escape(value: object) -> str:
+    """Return `value` as text that is safe inside HTML elements and quoted attributes."""
+    return _html.escape(str(value), quote=True)
+
+
+@dataclass(frozen=True)
+class Display:
+    """One thing shown.
+
+    :param html: a self-contained fragment without scripts; classes start with ``it-``.
+    :param text: the same in plain text, for terminals and for search.
+    :param record: what the ledger keeps of it, a JSON object with a ``kind``; None for nothing.
+    """
+
+    html: str
+    text: str
+    record: Mapping[str, Any] | None = None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": self.text, "text/html": style_block() + self.html}
+        if self.record is not None:
+            bundle[RECORD_MIME] = dict(self.record)
+        return bundle
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def show(display: Display) -> None:
+    """Show `display` where the code runs: as a cell output under IPython, else on stdout."""
+    if in_ipython():
+        from IPython.display import display as publish
+
+        publish(display)  # type: ignore[no-untyped-call]
+    else:
+        print(display.text)
+
+
+def in_ipython() -> bool:
+    """Tell whether this code runs in an IPython shell or kernel."""
+    import sys
+
+    module = sys.modules.get("IPython")
+    return module is not None and module.get_ipython() is not None
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    caption: str = "",
+    numeric: Sequence[int] = (),
+    record: Mapping[str, Any] | None = None,
+) -> Display:
+    """Return a table.
+
+    :param header: column titles.
+    :param rows: cells; a cell that is a `Display` keeps its own HTML, others are escaped.
+    :param caption: one line above the table.
+    :param numeric: indices of the columns aligned to the right.
+    :param record: what the ledger keeps of it.
+    """
+    right = set(numeric)
+
+    def cell(tag: str, index: int, value: object) -> str:
+        body = value.html if isinstance(value, Display) else escape(value)
+        align = ' class="it-num"' if index in right else ""
+        scope = ' scope="col"' if tag == "th" else ""
+        return f"<{tag}{scope}{align}>{body}</{tag}>"
+
+    head = "".join(cell("th", i, title) for i, title in enumerate(header))
+    body = "".join(
+        "<tr>" + "".join(cell("td", i, value) for i, value in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    html = (
+        '<div class="it it-scroll" tabindex="0" role="region" '
+        f'aria-label="{escape(caption or "table")}"><table class="it-table">{title}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+    return Display(html, _text_table(header, rows, caption, right), record)
+
+
+def _text_table(
+    header: Sequence[str], rows: Sequence[Sequence[object]], caption: str, right: set[int]
+) -> str:
+    grid = [list(header)] + [
+        [value.text if isinstance(value, Display) else str(value) for value in row] for row in rows
+    ]
+    widths = [max(len(row[i]) for row in grid) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = (
+            value.rjust(width) if i in right else value.ljust(width)
+            for i, (value, width) in enumerate(zip(row, widths, strict=True))
+        )
+        return "  ".join(padded).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    lines = [line(grid[0]), rule, *(line(row) for row in grid[1:])]
+    return "\n".join([caption, *lines] if caption else lines)
