@@ -1,0 +1,264 @@
+"""Every private PyTorch name the book uses, each behind one small accessor.
+
+PyTorch promises nothing about these names. They are written down here once, so that a rename
+upstream is found by `missing` and mended in one place. To add one: a `_Name` beside the accessor
+that uses it, and a docstring that says what it is, where it lives and which releases it was seen
+in. "Seen" means that somebody ran it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from insidetorch.errors import BookError
+
+if TYPE_CHECKING:
+    import torch
+
+_NAMES: list[_Name] = []
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A private name: where it lives, and the releases it was run on.
+
+    :param path: module and attributes, such as ``torch._C._current_graph_task_id``.
+    :param seen: releases on which the accessor was run.
+    :param example: makes an object of the class before the last dot; for attributes that only
+        instances have.
+    """
+
+    path: str
+    seen: tuple[str, ...]
+    example: Callable[[], object] | None = None
+
+    def __post_init__(self) -> None:
+        _NAMES.append(self)
+
+    def get(self) -> Any:
+        """Return what the name stands for in the running torch, or raise `BookError`."""
+        try:
+            return _resolve(self.path)
+        except AttributeError:
+            raise self._absent() from None
+
+    def of(self, owner: object) -> Any:
+        """Return the attribute of `owner` that the last part of the path names."""
+        try:
+            return getattr(owner, self.path.rpartition(".")[2])
+        except AttributeError:
+            raise self._absent() from None
+
+    def here(self) -> bool:
+        """Tell whether the running torch has the name."""
+        try:
+            _resolve(self.path) if self.example is None else self.of(self.example())
+        except (AttributeError, BookError):
+            return False
+        return True
+
+    def _absent(self) -> BookError:
+        import torch
+
+        return BookError(
+            f"The private PyTorch name {self.path} is absent from torch {torch.__version__} "
+            f"(it was seen in {', '.join(self.seen)}): install one of those releases, or mend its "
+            "accessor in insidetorch/private.py."
+        )
+
+
+def _resolve(path: str) -> Any:
+    parts = path.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            root = import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        return reduce(getattr, parts[cut:], root)
+    raise AttributeError(path)
+
+
+def missing() -> list[str]:
+    """Return the private names that the running torch does not have, in the order below."""
+    return [name.path for name in _NAMES if not name.here()]
+
+
+def names() -> list[str]:
+    """Return every private name the book uses, in the order below."""
+    return [name.path for name in _NAMES]
+
+
+def _node() -> object:
+    import torch
+
+    return torch.zeros(1, requires_grad=True).exp().grad_fn
+
+
+def _tensor() -> object:
+    import torch
+
+    return torch.zeros(1)
+
+
+# ── C++ stacks ──────────────────────────────────────────────────────────────────────────────────
+
+_SYMBOLIZE = _Name("torch._C._profiler.symbolize_addresses", ("2.13",))
+
+
+def symbolize(addresses: Sequence[int]) -> list[tuple[str, int, str]]:
+    """Return (source file, line, function) of each code address of this process.
+
+    `torch._C._profiler.symbolize_addresses` (torch/csrc/profiler/unwind) runs the system's
+    ``addr2line`` over the libraries the addresses lie in. Release wheels have symbols but no line
+    table: the line is 0, and the file is a base name or ``??``. Seen in 2.13.
+    """
+    named: list[tuple[str, int, str]] = _SYMBOLIZE.get()(list(addresses), "addr2line")
+    return named
+
+
+# ── Modes ───────────────────────────────────────────────────────────────────────────────────────
+
+_DISPATCH_MODE = _Name("torch.utils._python_dispatch.TorchDispatchMode", ("2.13",))
+_DEBUG_MODE = _Name("torch.utils._debug_mode.DebugMode", ("2.13",))
+
+
+def dispatch_mode() -> Any:
+    """Return the class `TorchDispatchMode`: a subclass sees every ATen call of its thread.
+
+    It lives in `torch.utils._python_dispatch`, a private module around a documented class. Seen
+    in 2.13.
+    """
+    return _DISPATCH_MODE.get()
+
+
+def debug_mode() -> Any:
+    """Return the class `DebugMode`, which prints a nested trace of torch functions and ATen calls.
+
+    It lives in `torch.utils._debug_mode`. Seen in 2.13.
+    """
+    return _DEBUG_MODE.get()
+
+
+# ── Autograd ────────────────────────────────────────────────────────────────────────────────────
+
+_GRAPH_TASK_ID = _Name("torch._C._current_graph_task_id", ("2.13",))
+_CURRENT_NODE = _Name("torch._C._current_autograd_node", ("2.13",))
+_EXECUTION_ORDER = _Name("torch._C._current_graph_task_execution_order", ("2.13",))
+_QUEUE_CALLBACK = _Name("torch.autograd.Variable._execution_engine.queue_callback", ("2.13",))
+_SEQUENCE_NR = _Name("torch.autograd.graph.Node._sequence_nr", ("2.13",), _node)
+_INPUT_METADATA = _Name("torch.autograd.graph.Node._input_metadata", ("2.13",), _node)
+_SAVED_RESULT = _Name("torch.autograd.graph.Node._saved_result", ("2.13",), _node)
+_VERSION = _Name("torch.Tensor._version", ("2.13",), _tensor)
+
+
+def graph_task_id() -> int:
+    """Return the number of the backward pass that runs on this thread; -1 outside of one.
+
+    `torch._C._current_graph_task_id`. Seen in 2.13.
+    """
+    task: int = _GRAPH_TASK_ID.get()()
+    return task
+
+
+def current_node() -> Any:
+    """Return the autograd node that this thread evaluates now; None outside of a backward pass.
+
+    `torch._C._current_autograd_node`. Seen in 2.13.
+    """
+    return _CURRENT_NODE.get()()
+
+
+def execution_order() -> list[Any]:
+    """Return the nodes of the running backward pass in the order the engine will take them.
+
+    `torch._C._current_graph_task_execution_order`. Call it from a hook on the root, inside
+    ``torch.autograd.set_multithreading_enabled(False)``; elsewhere it raises. Seen in 2.13.
+    """
+    order: list[Any] = _EXECUTION_ORDER.get()()
+    return order
+
+
+def queue_callback(callback: Callable[[], object]) -> None:
+    """Have the engine call `callback` once, when the running backward pass is complete.
+
+    `torch.autograd.Variable._execution_engine.queue_callback`; outside of a backward pass it
+    raises RuntimeError. `DistributedDataParallel` finishes its reduction this way. Seen in 2.13.
+    """
+    _QUEUE_CALLBACK.get()(callback)
+
+
+def sequence_nr(node: Any) -> int | None:
+    """Return the number an autograd node got when it was made; a greater one is made later.
+
+    `Node._sequence_nr()`, counted per thread. None for `AccumulateGrad`, whose number is the
+    greatest a 64-bit counter holds, so that it runs as soon as it is ready. Seen in 2.13.
+    """
+    number: int = _SEQUENCE_NR.of(node)()
+    return None if number == 2**64 - 1 else number
+
+
+def input_metadata(node: Any) -> list[Any]:
+    """Return shape, dtype and device of each gradient an autograd node takes.
+
+    `Node._input_metadata`: one entry for each output of the forward operation. Seen in 2.13.
+    """
+    return list(_INPUT_METADATA.of(node))
+
+
+def saved_values(node: Any) -> dict[str, Any]:
+    """Return what an autograd node kept of the forward pass, by name without the prefix.
+
+    The attributes ``_saved_…`` of a node, such as `ExpBackward0._saved_result`. A node whose
+    buffers were freed has none to give: PyTorch raises RuntimeError. Seen in 2.13.
+    """
+    prefix = "_saved_"
+    found = [name for name in dir(node) if name.startswith(prefix)]
+    return {name.removeprefix(prefix): getattr(node, name) for name in found}
+
+
+def version(tensor: torch.Tensor) -> int:
+    """Return how often the storage of `tensor` was written in place; autograd checks it.
+
+    `Tensor._version`. Seen in 2.13.
+    """
+    count: int = _VERSION.of(tensor)
+    return count
+
+
+# ── Dispatcher ──────────────────────────────────────────────────────────────────────────────────
+
+_DISPATCH_KEYS = _Name("torch._C._dispatch_keys", ("2.13",))
+_DISPATCH_DUMP = _Name("torch._C._dispatch_dump", ("2.13",))
+_DISPATCH_TABLE = _Name("torch._C._dispatch_dump_table", ("2.13",))
+
+
+def dispatch_keys(tensor: torch.Tensor) -> Any:
+    """Return the `DispatchKeySet` of a tensor, highest priority last when printed.
+
+    `torch._C._dispatch_keys`. Seen in 2.13.
+    """
+    return _DISPATCH_KEYS.get()(tensor)
+
+
+def dispatch_dump(operator: str) -> str:
+    """Return the schema and the registrations of an operator such as ``aten::mul.Tensor``.
+
+    `torch._C._dispatch_dump`: what was registered, with the file and line of each registration.
+    Seen in 2.13.
+    """
+    text: str = _DISPATCH_DUMP.get()(operator)
+    return text
+
+
+def dispatch_table(operator: str) -> Mapping[str, str]:
+    """Return the kernel that each dispatch key of an operator leads to, by key.
+
+    `torch._C._dispatch_dump_table`: the table after fallbacks and alias keys are worked in.
+    Seen in 2.13.
+    """
+    lines = _DISPATCH_TABLE.get()(operator).splitlines()
+    return dict(line.split(": ", 1) for line in lines if ": " in line)

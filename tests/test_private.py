@@ -1,0 +1,84 @@
+"""The private names the book uses are there, and an absent one is told in one sentence."""
+
+import pytest
+import torch
+
+from insidetorch import private
+from insidetorch.errors import BookError
+
+
+def test_nothing_is_missing_from_the_installed_release():
+    assert private.missing() == []
+    assert len(private.names()) == len(set(private.names())) > 10
+
+
+def test_an_absent_name_is_reported_and_raises_one_sentence(monkeypatch):
+    monkeypatch.delattr(torch._C, "_current_graph_task_id")
+    assert private.missing() == ["torch._C._current_graph_task_id"]
+    with pytest.raises(BookError) as raised:
+        private.graph_task_id()
+    message = str(raised.value)
+    assert "torch._C._current_graph_task_id" in message
+    assert torch.__version__ in message
+    assert "\n" not in message
+
+
+def test_an_absent_attribute_of_an_object_raises_one_sentence():
+    with pytest.raises(BookError, match="Node._sequence_nr is absent from torch"):
+        private.sequence_nr(object())
+
+
+def test_a_module_that_is_gone_counts_as_missing():
+    gone = private._Name("torch.no_such_module.Thing", ("2.13",))
+    private._NAMES.remove(gone)
+    assert not gone.here()
+
+
+def test_a_backward_pass_seen_from_inside():
+    x = torch.ones(2, requires_grad=True)
+    root = x.exp().sum()
+    seen = {}
+
+    def look(_):
+        seen["task"] = private.graph_task_id()
+        seen["node"] = private.current_node().name()
+        seen["order"] = [node.name().split("::")[-1] for node in private.execution_order()]
+        private.queue_callback(lambda: seen.setdefault("grad_at_the_end", x.grad))
+
+    root.register_hook(look)
+    with torch.autograd.set_multithreading_enabled(False):
+        root.backward()
+    assert seen["task"] >= 0
+    assert private.graph_task_id() == -1
+    assert seen["node"] == "SumBackward0"
+    assert seen["order"] == ["SumBackward0", "ExpBackward0", "AccumulateGrad"]
+    assert torch.equal(seen["grad_at_the_end"], x.grad)
+
+
+def test_what_a_node_tells():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x.exp()
+    z = y.sin()
+    assert private.sequence_nr(z.grad_fn) == private.sequence_nr(y.grad_fn) + 1
+    assert private.sequence_nr(y.grad_fn.next_functions[0][0]) is None
+    assert torch.equal(private.saved_values(y.grad_fn)["result"], y)
+    assert tuple(private.input_metadata(y.grad_fn)[0].shape) == (2, 3)
+
+
+def test_the_version_of_a_tensor_counts_writes():
+    x = torch.zeros(2)
+    x.add_(1)
+    x.mul_(2)
+    assert private.version(x) == 2
+
+
+def test_the_dispatcher_is_read():
+    x = torch.zeros(2)
+    assert "AutogradCPU" in str(private.dispatch_keys(x))
+    assert "RegisterCPU" in private.dispatch_table("aten::mul.Tensor")["CPU"]
+    assert "aten::mul.Tensor" in private.dispatch_dump("aten::mul.Tensor")
+
+
+def test_the_modes_are_classes():
+    assert isinstance(private.dispatch_mode(), type)
+    assert isinstance(private.debug_mode(), type)
