@@ -1,0 +1,43 @@
+# The verbs of the book; `make help` lists them.
+PYTHON ?= python3
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help book test check lab serve doctor bench clean setup setup-dev
+
+help:  ## list the verbs
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+setup:
+	@$(PYTHON) scripts/bootstrap.py requirements.txt
+
+setup-dev:
+	@$(PYTHON) scripts/bootstrap.py requirements-dev.txt --browser
+
+book: setup  ## set up, execute what changed, build _build/html
+	@$(PY) -m insidetorch build
+
+test: setup-dev  ## set up, build, run all tests, the site in a real browser too
+	@$(PY) -m insidetorch build
+	@$(PY) -m pytest -q
+
+check: setup-dev  ## lint, types, spelling and unit tests, in seconds
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/codespell
+	@$(PY) -m pytest -q -n 2 -m "not slow and not site"
+
+lab: setup-dev  ## JupyterLab; a double click opens a chapter as a notebook
+	@$(PY) -m insidetorch lab
+
+serve:  ## show the built book on localhost
+	@$(PY) -m insidetorch serve
+
+doctor: setup  ## what this machine can show, and what is lost where something is missing
+	@$(PY) -m insidetorch doctor
+
+bench: setup  ## time this build beside stock jupyter-book
+	@$(PY) -m insidetorch bench
+
+clean:  ## remove what was built; the environment stays
+	@rm -rf _build

@@ -1,0 +1,157 @@
+"""Claims, verdicts and declared warnings: what they show, record and refuse."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from insidetorch import claims, display, ledger
+from insidetorch.claims import ClaimFailed, claim, settled, verdict, warns
+from insidetorch.errors import BookError
+
+ENTRY = {
+    "id": "one-is-two",
+    "sentence": "One is `two` & more.",
+    "sources": [{"title": "A book", "year": 2019, "url": "https://example.org/a?b&c"}],
+}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[display.Display]:
+    out: list[display.Display] = []
+    monkeypatch.setattr(claims, "show", out.append)
+    monkeypatch.setattr(claims, "_verdicts", lambda: {"one-is-two": ENTRY})
+    monkeypatch.setattr(claims, "_settled", {})
+    monkeypatch.delenv("INSIDETORCH_COLLECT", raising=False)
+    return out
+
+
+def test_a_claim_that_holds_shows_its_sentence_values_and_release(shown: list) -> None:
+    import torch
+
+    claim("two & two is `4`", 2 + 2 == 4, total=4)
+    (out,) = shown
+    assert "two &amp; two is <code>4</code>" in out.html
+    assert out.text.startswith("✔ two & two is `4`") and "total = 4" in out.text
+    assert out.record == {
+        "kind": "claim", "text": "two & two is `4`", "held": True, "values": {"total": "4"},
+        "torch": str(torch.__version__),
+    }  # fmt: skip
+
+
+def test_a_claim_that_fails_names_sentence_values_and_release(shown: list) -> None:
+    import torch
+
+    with pytest.raises(ClaimFailed) as failure:
+        claim("two is three", 2 == 3, seen=[2])
+    message = str(failure.value)
+    assert "two is three" in message and "seen = [2]" in message
+    assert str(torch.__version__) in message
+    assert shown[0].record["held"] is False
+
+
+def test_a_drift_run_collects_the_failed_claim(shown: list, monkeypatch) -> None:
+    monkeypatch.setenv("INSIDETORCH_COLLECT", "1")
+    claim("two is three", False)
+    assert [out.record["held"] for out in shown] == [False]
+
+
+def test_markup_in_a_claim_is_text(shown: list) -> None:
+    claim("<img src=x onerror=alert(1)>", True, value="<script>")
+    assert "<img" not in shown[0].html and "<script>" not in shown[0].html
+
+
+def test_a_verdict_shows_who_says_it_and_enters_the_table(shown: list) -> None:
+    verdict("one-is-two", True, now="One is one.")
+    assert 'href="https://example.org/a?b&amp;c"' in shown[0].html
+    assert shown[0].record["outcome"] == "refuted" and shown[0].record["held"]
+    table = settled()
+    assert "One is `two` & more." in table.text and "A book, 2019" in table.text
+
+
+def test_an_unknown_verdict_names_the_nearest(shown: list) -> None:
+    with pytest.raises(BookError, match=r"one-is-too.*nearest: one-is-two"):
+        verdict("one-is-too", True)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"outcome": "maybe"}, {"outcome": "until"}, {"until": "2.1"}]
+)
+def test_a_verdict_without_a_clear_outcome_is_refused(shown: list, arguments: dict) -> None:
+    with pytest.raises(BookError, match="one-is-two"):
+        verdict("one-is-two", True, **arguments)
+
+
+def test_evidence_that_fails_fails_the_verdict(shown: list) -> None:
+    with pytest.raises(ClaimFailed, match="One is `two`"):
+        verdict("one-is-two", False)
+
+
+def test_settled_before_any_verdict_says_so(shown: list) -> None:
+    with pytest.raises(BookError, match="before any verdict"):
+        settled()
+
+
+def test_a_declared_warning_is_shown_as_declared(shown: list) -> None:
+    with warns(FutureWarning, match="old name"):
+        warnings.warn("the old name goes", FutureWarning, stacklevel=1)
+    assert shown[0].record["declared"] is True and shown[0].record["deprecation"] is True
+
+
+def test_a_declared_warning_that_does_not_come_fails(shown: list) -> None:
+    with pytest.raises(ClaimFailed, match="FutureWarning"), warns(FutureWarning):
+        pass
+
+
+def test_another_warning_inside_the_block_stays_undeclared(shown: list) -> None:
+    with warns(FutureWarning, match="old name"):
+        warnings.warn("the old name goes", FutureWarning, stacklevel=1)
+        warnings.warn("a different one", DeprecationWarning, stacklevel=1)
+    assert [out.record["declared"] for out in shown] == [True, False]
+
+
+def test_a_warning_never_shows_a_path_of_this_machine(shown: list) -> None:
+    claims.show_warning(UserWarning, "m", declared=False, origin="/a/b/site-packages/torch/x.py")
+    claims.show_warning(UserWarning, "m", declared=False, origin="/a/b/mine.py")
+    assert [out.record["origin"] for out in shown] == ["torch/x.py", "this cell"]
+
+
+def test_every_verdict_in_the_book_says_who_and_where() -> None:
+    import yaml
+
+    entries = yaml.safe_load(Path("book/verdicts.yml").read_text(encoding="utf-8"))
+    assert len({entry["id"] for entry in entries}) == len(entries)
+    for entry in entries:
+        assert entry["sentence"].strip() and entry["sources"], entry["id"]
+        assert all(source["title"] for source in entry["sources"]), entry["id"]
+
+
+def test_records_are_found_in_order_with_their_cell() -> None:
+    def output(kind: str) -> dict:
+        return {"data": {ledger.RECORD_MIME: {"kind": kind}, "text/plain": ""}}
+
+    notebook = {
+        "cells": [
+            {"cell_type": "markdown", "source": ""},
+            {"cell_type": "code", "outputs": [output("claim"), {"output_type": "stream"}]},
+            {"cell_type": "code", "outputs": [output("verdict"), output("unknown")]},
+        ]
+    }
+    assert [(r["cell"], r["kind"]) for r in ledger.records(notebook)] == [
+        (1, "claim"),
+        (2, "verdict"),
+    ]
+
+
+def test_the_style_block_comes_off_whole() -> None:
+    bundle = display.Display("<p>x</p>", "x")._repr_mimebundle_()
+    assert bundle["text/html"].startswith("<style data-insidetorch>")
+    assert display.strip_style(bundle["text/html"]) == "<p>x</p>"
+
+
+def test_a_table_reads_in_a_terminal() -> None:
+    shown = display.table(["name", "ns"], [["add", 12], ["mul", 7]], caption="Cost", numeric=[1])
+    assert shown.text.splitlines() == ["Cost", "name  ns", "────  ──", "add   12", "mul    7"]
+    assert shown.html.count("<tr>") == 3
