@@ -1,0 +1,215 @@
+"""The miniature engine takes PyTorch's nodes in PyTorch's order and sums to the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
+
+from insidetorch import private
+from miniatures import engine as module
+from miniatures.engine import Engine, NodeTask, count_dependencies
+from miniatures.random_graphs import Program, random_program
+
+SEEDS = range(250)
+
+
+def pytorch_order(roots: list[Tensor], run: Callable[[], None]) -> list[Any]:
+    """Return the nodes that PyTorch evaluates during `run`, seen by a hook on each of them."""
+    order: list[Any] = []
+    nodes = count_dependencies([get_gradient_edge(root)[:2] for root in roots])
+    handles = [node.register_prehook(lambda _, node=node: order.append(node)) for node in nodes]
+    run()
+    for handle in handles:
+        handle.remove()
+    return order
+
+
+def both(program: Program, passes: int = 2) -> tuple[Engine, list[list[Any]], list[list[Any]]]:
+    """Run a program `passes` times through each engine; return the miniature and both orders."""
+    engine, mine, theirs = Engine(), [], []
+    for _ in range(passes):
+        engine.order.clear()
+        engine.backward(*program.roots, grads=program.grads)
+        mine.append(list(engine.order))
+        theirs.append(
+            pytorch_order(
+                program.roots,
+                lambda: torch.autograd.backward(program.roots, program.grads, retain_graph=True),
+            )
+        )
+    return engine, mine, theirs
+
+
+def same_bits(mine: Tensor | None, theirs: Tensor | None) -> bool:
+    if mine is None or theirs is None:
+        return mine is theirs
+    return mine.dtype == theirs.dtype and torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("first", range(0, len(SEEDS), 50))
+def test_order_and_gradients_equal_pytorch(first: int) -> None:
+    for seed in SEEDS[first : first + 50]:
+        program = random_program(seed)
+        engine, mine, theirs = both(program)
+        assert mine == theirs, f"seed {seed}"
+        for leaf in program.leaves:
+            assert same_bits(engine.grads.get(leaf), leaf.grad), f"seed {seed}"
+            if leaf.grad is not None:
+                assert engine.grads[leaf].stride() == leaf.grad.stride(), f"seed {seed}"
+
+
+def test_the_programs_have_what_the_comparison_is_about() -> None:
+    seen: dict[str, int] = dict.fromkeys(["tie", "none", "several roots", "unused leaf", "wide"], 0)
+    names: set[str] = set()
+    for seed in SEEDS:
+        program = random_program(seed)
+        engine = Engine()
+        waiting: list[int] = []
+        engine.backward(*program.roots, grads=program.grads)
+        for node in engine.order:
+            names.add(node.name())
+            waiting.append(private.sequence_nr(node) is None)
+        seen["tie"] += any(a and b for a, b in pairwise(waiting))
+        seen["none"] += "FirstOnlyBackward" in {node.name() for node in engine.order}
+        seen["several roots"] += len(program.roots) > 1
+        seen["unused leaf"] += any(leaf not in engine.grads for leaf in program.leaves)
+        seen["wide"] += any(leaf.dtype == torch.float64 for leaf in program.leaves)
+    assert all(seen.values()), seen
+    assert names >= {"UnbindBackward0", "SplitWithSizesBackward0", "TanhBackward0", "MulBackward0"}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda mine, other: mine.urgency() < other.urgency(),
+        lambda mine, other: mine.urgency() >= other.urgency(),
+        lambda mine, other: False,
+    ],
+    ids=["oldest first", "ties the other way", "no priority"],
+)
+def test_another_comparison_gives_another_order(
+    broken: Callable[[NodeTask, NodeTask], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NodeTask, "__lt__", broken)
+    differ = 0
+    for seed in SEEDS[:100]:
+        _, mine, theirs = both(random_program(seed), passes=1)
+        differ += mine != theirs
+    assert differ > 0
+
+
+def test_summing_in_another_order_gives_other_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeTask, "__lt__", lambda mine, other: mine.urgency() < other.urgency())
+    differ = 0
+    for seed in SEEDS[:100]:
+        program = random_program(seed)
+        engine, _, _ = both(program, passes=1)
+        differ += any(not same_bits(engine.grads.get(leaf), leaf.grad) for leaf in program.leaves)
+    assert differ > 0
+
+
+def test_a_backward_inside_a_backward_runs_first_in_both() -> None:
+    def build() -> tuple[Tensor, Tensor, Tensor]:
+        a = torch.tensor([0.3, 0.7], requires_grad=True)
+        inner = (a * a).exp().sum()
+        left, right = a.sin(), a.cos()
+        return a, inner, (left * right).sum()
+
+    a, inner, outer = build()
+    trigger = outer.grad_fn.next_functions[0][0]
+    nodes = [get_gradient_edge(outer)[:2], get_gradient_edge(inner)[:2]]
+
+    engine = Engine()
+    engine.pre_hooks[trigger].append(lambda _: engine.backward(inner))
+    engine.backward(outer)
+
+    order: list[Any] = []
+    watched = [
+        node.register_prehook(lambda _, node=node: order.append(node))
+        for node in count_dependencies(nodes)
+    ]
+    trigger.register_prehook(lambda _: torch.autograd.backward(inner, retain_graph=True))
+    outer.backward(retain_graph=True)
+
+    assert engine.order == order
+    assert engine.order.index(inner.grad_fn) == engine.order.index(trigger) + 1
+    assert a.grad is not None
+    assert torch.equal(engine.grads[a], a.grad)
+    assert len(watched) == len(set(order))
+
+
+def test_create_graph_records_the_backward_pass() -> None:
+    x = torch.tensor([0.5, 2.0], requires_grad=True)
+    engine = Engine()
+    engine.backward((x * x * x).sum(), create_graph=True)
+    (mine,) = torch.autograd.grad(engine.grads[x].sum(), x)
+    assert torch.equal(mine, 6 * x)
+
+
+def test_hooks_replace_gradients() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    engine = Engine()
+    engine.pre_hooks[y.grad_fn].append(lambda grads: (grads[0] * 10,))
+    engine.backward(y.sum())
+    assert engine.grads[x].tolist() == [30.0, 30.0]
+
+
+def test_callbacks_run_once_the_leaves_are_filled() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    engine, seen = Engine(), []
+
+    def hook(grads: Any) -> None:
+        engine.running[-1].callbacks.append(lambda: seen.append(engine.grads[x].tolist()))
+
+    engine.pre_hooks[y.grad_fn].append(hook)
+    engine.backward(y.sum())
+    assert seen == [[2.0, 2.0]]
+
+
+def test_after_an_error_the_next_backward_skips_what_was_left() -> None:
+    a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
+    left, right = a.sin(), b.cos()
+    engine = Engine()
+
+    def fail(grads: Any) -> None:
+        raise ValueError("no gradient today")
+
+    engine.pre_hooks[right.grad_fn].append(fail)
+    with pytest.raises(ValueError, match="no gradient today"):
+        engine.backward((left * right).sum())
+    assert engine.ready, "the error should leave a task behind"
+    assert not engine.grads
+
+    engine.pre_hooks.clear()
+    engine.backward((left * right).sum())
+    torch.autograd.backward((left * right).sum())
+    assert a.grad is not None
+    assert b.grad is not None
+    assert torch.equal(engine.grads[a], a.grad)
+    assert torch.equal(engine.grads[b], b.grad)
+    assert not engine.ready
+    assert not engine.running
+
+
+def test_leaf_layout_is_kept() -> None:
+    weight = torch.zeros(3, 2).t().requires_grad_()
+    engine = Engine()
+    engine.backward(weight * torch.ones(2, 3))
+    (weight * torch.ones(2, 3)).backward(torch.ones(2, 3))
+    assert weight.grad is not None
+    assert engine.grads[weight].stride() == weight.grad.stride() == (1, 2)
+
+
+def test_it_stays_a_miniature() -> None:
+    source = module.__file__
+    assert source is not None
+    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150
