@@ -24,7 +24,7 @@ def test_an_absent_name_is_reported_and_raises_one_sentence(monkeypatch):
 
 
 def test_an_absent_attribute_of_an_object_raises_one_sentence():
-    with pytest.raises(BookError, match="Node._sequence_nr is absent from torch"):
+    with pytest.raises(BookError, match=r"Node\._sequence_nr is absent from torch"):
         private.sequence_nr(object())
 
 

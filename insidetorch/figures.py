@@ -1,0 +1,286 @@
+"""Pictures for the book: matplotlib and Graphviz drawings as SVG that reads in light and dark."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from insidetorch.display import Display, escape
+from insidetorch.errors import BookError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "ink": "#7a7a7b",
+    "soft": "#7e8287",
+    "line": "#8b8f96",
+    "pane": "#828486",
+    "a": "#3d85c6",
+    "b": "#c9682b",
+    "c": "#2e9467",
+    "d": "#a06cc4",
+    "e": "#a68317",
+    "f": "#d0527f",
+}
+"""The book's colours by role: text, secondary text, rules, panels, then six that are told apart
+under colour blindness. Each is a middle tone with a contrast of 3:1 or more on white and on
+#121212; `figure` and `graph` replace it by the page's own colour for that role."""
+
+PALETTE = tuple(COLOURS[role] for role in "abcdef")
+"""The six colours for data, in the order a plot takes them."""
+
+MIN_TEXT = 10.0
+"""A drawing is never shown so small that its text is below this many CSS pixels; it scrolls."""
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_FONT = "DejaVu Sans"
+_FONTS = f"'{_FONT}', Verdana, Arial, sans-serif"
+_BLACK = ("black", "#000000", "#000")
+_WHITE = ("white", "#ffffff", "#fff")
+_VARIABLES = {colour: f"var(--it-{role}, {colour})" for role, colour in COLOURS.items()}
+_VARIABLES |= dict.fromkeys((COLOURS["ink"], *_BLACK), "var(--it-ink, currentColor)")
+_VARIABLES |= dict.fromkeys((COLOURS["pane"], *_WHITE), "var(--it-pane, transparent)")
+_REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_shown: Counter[str] = Counter()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Give the plots made inside the ``with`` block the book's look.
+
+    The size fits a phone without scrolling (5.2 by 3.2 inches); ``C0`` to ``C5`` are the palette.
+    """
+    import matplotlib as mpl
+    from cycler import cycler
+
+    ink, soft, line = COLOURS["ink"], COLOURS["soft"], COLOURS["line"]
+    with mpl.rc_context(
+        {
+            "axes.axisbelow": True,
+            "axes.edgecolor": line,
+            "axes.grid": True,
+            "axes.labelcolor": ink,
+            "axes.prop_cycle": cycler(color=PALETTE),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlelocation": "left",
+            "axes.titlesize": 11,
+            "figure.constrained_layout.use": True,
+            "figure.facecolor": "none",
+            "axes.facecolor": "none",
+            "figure.figsize": (5.2, 3.2),
+            "font.size": 11,
+            "grid.alpha": 0.35,
+            "grid.color": line,
+            "legend.edgecolor": line,
+            "legend.facecolor": COLOURS["pane"],
+            "legend.fontsize": 11,
+            "lines.linewidth": 1.8,
+            "patch.edgecolor": "none",
+            "text.color": ink,
+            "xtick.color": soft,
+            "xtick.labelsize": 11,
+            "ytick.color": soft,
+            "ytick.labelsize": 11,
+        }
+    ):
+        yield
+
+
+def figure(fig: Figure, *, alt: str) -> Display:
+    """Return a matplotlib figure as inline SVG, and close it so that it is not shown twice.
+
+    :param alt: what the picture says, for those who do not see it; it is also the text form.
+    :raises BookError: without alternative text.
+    """
+    _require_alt(alt, "figure")
+    import matplotlib as mpl
+
+    out = StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "insidetorch"}):
+        fig.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close(fig)
+    return _display(out.getvalue(), alt)
+
+
+def graph(dot_source: str, *, alt: str) -> Display:
+    """Return a drawing in Graphviz's language as inline SVG.
+
+    :param dot_source: a graph or digraph; colours out of `COLOURS` follow the page's theme, and
+        so do black and white.
+    :param alt: what the picture says, for those who do not see it; it is also the text form.
+    :raises BookError: without alternative text, if `dot` refuses the source, and, while the book
+        is built, if Graphviz is not installed. Elsewhere a sentence stands for the picture.
+    """
+    _require_alt(alt, "graph")
+    if shutil.which("dot") is None:
+        problem = (
+            "Graphviz is not installed, so the graph cannot be drawn: "
+            "install the system package graphviz, which brings the command dot."
+        )
+        if os.environ.get("INSIDETORCH_BUILD"):
+            raise BookError(problem)
+        text = f"{_text(alt)}\n{problem}"
+        return Display(f'<p class="it it-absent">{escape(text)}</p>', text)
+    return _display(_dot(dot_source), alt)
+
+
+def _dot(source: str) -> str:
+    ink, soft = COLOURS["ink"], COLOURS["soft"]
+    defaults = {
+        "G": {"bgcolor": "transparent", "fontname": _FONT, "fontcolor": ink, "fontsize": "12"},
+        "N": {"fontname": _FONT, "fontcolor": ink, "fontsize": "12", "color": ink},
+        "E": {"fontname": _FONT, "fontcolor": soft, "fontsize": "11", "color": soft},
+    }
+    options = [f"-{kind}{k}={v}" for kind, pairs in defaults.items() for k, v in pairs.items()]
+    done = subprocess.run(
+        ["dot", "-Tsvg", *options], input=source.encode(), capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise BookError(
+            f"Graphviz refuses the graph ({said[0] if said else 'no reason given'}): "
+            "correct the source given to graph()."
+        )
+    return done.stdout.decode()
+
+
+def _require_alt(alt: str, function: str) -> None:
+    if not isinstance(alt, str) or not alt.strip():
+        raise BookError(
+            f"{function}(…) has no alternative text: say in alt= what the picture shows, "
+            "for readers who do not see it."
+        )
+
+
+def _text(alt: str) -> str:
+    return f"[figure: {' '.join(alt.split())}]"
+
+
+def _display(svg: str, alt: str) -> Display:
+    text = _text(alt)
+    digest = hashlib.sha256((svg + text).encode()).hexdigest()[:8]
+    _shown[digest] += 1
+    copy = _shown[digest]
+    prefix = f"it-{digest}-" if copy == 1 else f"it-{digest}-{copy}-"
+    html = (
+        '<figure class="it it-figure it-scroll" tabindex="0" style="margin: 0.6em 0">'
+        f"{adapt(svg, alt=' '.join(alt.split()), prefix=prefix)}</figure>"
+    )
+    return Display(html, text)
+
+
+def adapt(svg: str, *, alt: str, prefix: str) -> str:
+    """Return an SVG document as a fragment for a page of any theme and width.
+
+    Known colours become the page's custom properties, the size follows the page down to legible
+    text, style sheets and titles that would leak into the page go, and so do all ids except those
+    referred to, which get a prefix.
+
+    :param svg: what matplotlib or Graphviz wrote.
+    :param alt: the alternative text of the picture.
+    :param prefix: put before each id; unique on the page.
+    """
+    root = ElementTree.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", svg))
+    _drop(root, {_SVG + tag for tag in ("metadata", "style", "title")})
+    used = _references(root)
+    sizes: list[float] = []
+    for element in root.iter():
+        _recolour(element)
+        _prefix_ids(element, used, prefix)
+        sizes += _text_size(element)
+    width = float(root.attrib["viewBox"].split()[2])
+    smallest = min(sizes, default=MIN_TEXT)
+    for name in ("height", "version"):
+        root.attrib.pop(name, None)
+    root.attrib["width"] = f"{width * 4 / 3:.0f}"
+    root.attrib["style"] = (
+        f"max-width: 100%; min-width: {width * MIN_TEXT / smallest:.0f}px; height: auto; "
+        "fill: var(--it-ink, currentColor); stroke-linejoin: round; background: none"
+    )
+    root.attrib |= {"role": "img", "aria-label": alt}
+    ElementTree.register_namespace("", _SVG[1:-1])
+    text = ElementTree.tostring(root, encoding="unicode")
+    return re.sub(r">\s*\n\s*<", ">\n<", text).strip()
+
+
+def _drop(root: ElementTree.Element, tags: set[str]) -> None:
+    for parent in list(root.iter()):
+        for child in [child for child in parent if child.tag in tags]:
+            parent.remove(child)
+
+
+def _references(root: ElementTree.Element) -> set[str]:
+    used: set[str] = set()
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            used.update(_REFERENCE.findall(value))
+            if name in (_XLINK, "href") and value.startswith("#"):
+                used.add(value[1:])
+    return used
+
+
+def _prefix_ids(element: ElementTree.Element, used: set[str], prefix: str) -> None:
+    name = element.attrib.pop("id", None)
+    if name in used:
+        element.attrib["id"] = prefix + name
+    element.attrib.pop("class", None)
+    link = element.attrib.pop(_XLINK, None)
+    if link is not None:
+        element.attrib["href"] = f"#{prefix}{link[1:]}" if link.startswith("#") else link
+    for key, value in element.attrib.items():
+        element.attrib[key] = _REFERENCE.sub(lambda m: f"url(#{prefix}{m[1]})", value)
+
+
+def _recolour(element: ElementTree.Element) -> None:
+    declared = _declarations(element.attrib.get("style", ""))
+    for name in ("fill", "stroke", "font-family"):
+        if name in element.attrib:
+            declared.setdefault(name, element.attrib.pop(name))
+    for name in ("fill", "stroke"):
+        if name in declared:
+            declared[name] = _VARIABLES.get(declared[name].lower(), declared[name])
+    if "font-family" in declared:
+        declared["font-family"] = _FONTS
+    if declared:
+        element.attrib["style"] = "; ".join(f"{k}: {v}" for k, v in declared.items())
+
+
+def _declarations(style: str) -> dict[str, str]:
+    pairs = (part.split(":", 1) for part in style.split(";") if ":" in part)
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def _text_size(element: ElementTree.Element) -> list[float]:
+    if element.tag != _SVG + "text":
+        return []
+    declared = _declarations(element.attrib.get("style", ""))
+    size = element.attrib.get("font-size", declared.get("font-size"))
+    return [float(size.removesuffix("px"))] if size else []
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of two colours ``#rrggbb``, 1 to 21, as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+        )
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    high, low = sorted((luminance(first), luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
