@@ -1,0 +1,128 @@
+"""The Sphinx extension of the book: stamps, generated parts, formulas, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.docutils import SphinxDirective
+
+from insidetorch import facts
+from insidetorch.site import mathml, own_host, parts
+from insidetorch.site.book_ledger import Ledger, read_ledger
+from insidetorch.site.source_map import source_map
+from insidetorch.site.stamp import stamp
+
+__all__ = ["setup"]
+
+_PARTS = ("verified", "colophon", "source-map")
+_HAS_PARTS = "insidetorch_parts"
+_STYLE = "insidetorch.css"
+
+
+class generated_part(nodes.General, nodes.Element):
+    """Stands for a generated part until the page is written."""
+
+
+class GeneratedPart(SphinxDirective):
+    """Place a part that is made from the ledger or from the installed torch."""
+
+    def run(self) -> list[nodes.Node]:
+        self.env.metadata[self.env.docname][_HAS_PARTS] = True
+        return [generated_part(kind=self.name)]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    app.add_config_value("insidetorch_ledger", "../ledger.json", "env", (str,))
+    app.add_node(generated_part)
+    for name in _PARTS:
+        app.add_directive(name, GeneratedPart)
+    app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
+    app.add_css_file(_STYLE)
+    app.connect("config-inited", _own_templates)
+    app.connect("builder-inited", _write_style)
+    app.connect("builder-inited", own_host.add_filter)
+    app.connect("env-get-outdated", _outdated)
+    app.connect("doctree-resolved", own_host.strip_styles)
+    app.connect("doctree-resolved", _fill)
+    app.connect("html-page-context", own_host.drop_scripts, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _own_templates(app: Sphinx, config: Any) -> None:
+    config.templates_path.append(str(Path(__file__).parent / "templates"))
+
+
+def _write_style(app: Sphinx) -> None:
+    if app.builder.format == "html":
+        static = Path(app.outdir) / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        css = resources.files("insidetorch").joinpath("display.css").read_text(encoding="utf-8")
+        (static / _STYLE).write_text(css, encoding="utf-8")
+
+
+def _ledger(app: Sphinx) -> Ledger | None:
+    return read_ledger(Path(app.srcdir) / app.config.insidetorch_ledger)
+
+
+def _outdated(
+    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
+) -> list[str]:
+    """Name the pages whose stamp or generated part is no longer what the ledger says."""
+    ledger = _ledger(app)
+    before: dict[str, str] = getattr(env, "insidetorch_digests", {})
+    now = {
+        doc: _digest(ledger if env.metadata.get(doc, {}).get(_HAS_PARTS) else _of(ledger, doc))
+        for doc in env.found_docs
+    }
+    env.insidetorch_digests = now  # type: ignore[attr-defined]
+    return [doc for doc, digest in now.items() if before.get(doc, digest) != digest]
+
+
+def _of(ledger: Ledger | None, doc: str) -> object:
+    return ledger.chapter(doc) if ledger else None
+
+
+def _digest(value: object) -> str:
+    torch = facts.torch_facts()
+    return hashlib.sha256(f"{value!r} {torch!r}".encode()).hexdigest()
+
+
+def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the stamp and the generated parts into a page that is about to be written."""
+    if app.builder.format != "html":
+        return
+    ledger = _ledger(app)
+
+    def link(doc: str) -> str:
+        return app.builder.get_relative_uri(docname, doc)
+
+    for node in list(doctree.findall(generated_part)):
+        node.replace_self(_raw(_part(node["kind"], ledger, link)))
+    chapter = ledger.chapter(docname) if ledger else None
+    title = next(iter(doctree.findall(nodes.title)), None)
+    if title is not None and (chapter is not None or docname.startswith("notebooks/")):
+        download = "../" * docname.count("/") + f"_sources/{docname}.ipynb"
+        title.parent.insert(title.parent.index(title) + 1, _raw(stamp(chapter, docname, download)))
+
+
+def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
+    if kind == "verified":
+        return parts.verified(ledger, link)
+    if kind == "colophon":
+        return parts.colophon(ledger)
+    torch = facts.torch_facts()
+    if torch is None:
+        return "<p class='it'>PyTorch is not installed where this site was built: no map.</p>"
+    return source_map(torch.root, torch.release, ledger, link)
+
+
+def _raw(html: str) -> nodes.raw:
+    return nodes.raw("", html, format="html")

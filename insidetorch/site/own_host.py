@@ -1,0 +1,54 @@
+"""Keeps the site on its own host: leaves out scripts that would load others, and doubled styles."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from insidetorch.display import strip_style
+
+_UNWANTED = ("sphinx-thebe.js", "unpkg.com", "cdn.jsdelivr.net", "cdnjs.cloudflare.com")
+_SCRIPT = re.compile(r"<script[^>]*\bsrc=\"[^\"]*fontawesome\.js[^\"]*\"[^>]*>\s*</script>")
+
+
+def drop_scripts(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Take scripts that talk to other hosts off a page (``html-page-context``)."""
+    context["script_files"] = [
+        script for script in context["script_files"] if not _talks_to_others(script)
+    ]
+
+
+def add_filter(app: Sphinx) -> None:
+    """Give the templates ``without_icon_script`` (``builder-inited``).
+
+    The theme's icons come as web fonts and again as a script of half a megabyte that replaces
+    them by drawings; the fonts are enough.
+    """
+    templates = getattr(app.builder, "templates", None)
+    if templates is not None:
+        templates.environment.filters["without_icon_script"] = without_icon_script
+
+
+def without_icon_script(html: str) -> str:
+    """Return a page's head without the script that draws the icons a second time."""
+    return _SCRIPT.sub("", str(html))
+
+
+def strip_styles(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Take the inline style sheet off every output (``doctree-resolved``); the site links it."""
+    for node in doctree.findall(nodes.raw):
+        if "html" in node.get("format", "").split() and "<style data-insidetorch>" in node.astext():
+            text = strip_style(node.astext())
+            node.rawsource = text
+            node.children = [nodes.Text(text)]
+
+
+def _talks_to_others(script: Any) -> bool:
+    source = str(getattr(script, "filename", script) or "")
+    body = str(getattr(script, "attributes", {}).get("body") or "")
+    return any(word in source or word in body for word in _UNWANTED)

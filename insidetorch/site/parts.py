@@ -1,0 +1,124 @@
+"""Parts of pages that come from the ledger: the table of chapters and the colophon's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from itertools import chain
+
+from insidetorch import facts
+from insidetorch.display import Display, escape, table
+from insidetorch.site.book_ledger import Chapter, Ledger
+from insidetorch.site.stamp import counted, moment, release
+
+NO_LEDGER = (
+    "<p class='it'>This part is made from the record of the last execution, and the site was built "
+    "without it; <code>make book</code> writes it.</p>"
+)
+PACKAGES = (
+    "torch", "numpy", "jupyter-book", "Sphinx", "myst-nb", "sphinx-book-theme",
+    "pydata-sphinx-theme", "nbclient", "ipykernel", "ipython", "jupytext", "tree-sitter",
+    "tree-sitter-cpp", "Pygments", "matplotlib", "graphviz", "latex2mathml", "squarify",
+)  # fmt: skip
+
+
+def verified(ledger: Ledger | None, link: Callable[[str], str]) -> str:
+    """Return the table of chapters: what each states, how much of it held, and on what.
+
+    :param link: returns the address of a chapter's document, relative to the page.
+    """
+    if ledger is None:
+        return NO_LEDGER
+    rows = [
+        [
+            Display(f'<a href="{escape(link(c.doc))}">{escape(c.title)}</a>', c.title),
+            "{} of {}".format(*c.held()),
+            len(c.of("verdict")),
+            Display(release(c.torch, c.commit), c.torch),
+            Display(moment(c.executed), str(c.executed)),
+        ]
+        for c in ledger.chapters
+    ]
+    return table(
+        ["Chapter", "Claims held", "Verdicts", "Release (commit)", "Executed"],
+        rows,
+        caption="What was checked, and on which release",
+        numeric=(1, 2),
+    ).html
+
+
+def colophon(ledger: Ledger | None) -> str:
+    """Return the tables of the colophon: machine, versions, and the chapters' executions."""
+    versions = table(
+        ["Package", "Version"],
+        [[name, found] for name in PACKAGES if (found := _version(name))],
+        caption="Versions in the environment that built this site",
+    ).html
+    if ledger is None:
+        return NO_LEDGER + versions
+    return _facts(ledger) + versions + _executions(ledger.chapters)
+
+
+def _facts(ledger: Ledger) -> str:
+    cores = counted(facts.cores(), "core")
+    rows = [
+        ["Built", Display(moment(ledger.built), str(ledger.built))],
+        ["PyTorch", Display(release(ledger.torch, ledger.commit), ledger.torch)],
+        ["Python", ledger.python],
+        ["Processor", f"{ledger.cpu}, {cores} for the build"],
+        ["Graphics processor", _gpu(ledger.chapters)],
+        ["Code cells", sum(chapter.cells for chapter in ledger.chapters)],
+        ["Claims", "{} of {} held".format(*_claims(ledger.chapters))],
+        ["Verdicts", sum(len(chapter.of("verdict")) for chapter in ledger.chapters)],
+        ["Excerpts of source", sum(len(chapter.of("excerpt")) for chapter in ledger.chapters)],
+    ]
+    return table(["", ""], rows, caption="This build").html.replace(
+        '<thead><tr><th scope="col"></th><th scope="col"></th></tr></thead>', ""
+    )
+
+
+def _executions(chapters: Sequence[Chapter]) -> str:
+    rows = [
+        [
+            chapter.title,
+            chapter.cells,
+            f"{chapter.seconds:.1f}",
+            _warnings(chapter),
+            Display(moment(chapter.executed), str(chapter.executed)),
+        ]
+        for chapter in chapters
+    ]
+    total = sum(chapter.seconds for chapter in chapters)
+    cells = sum(chapter.cells for chapter in chapters)
+    rows.append(["Together", cells, f"{total:.1f}", "", ""])
+    return table(
+        ["Chapter", "Code cells", "Seconds", "Warnings", "Executed"],
+        rows,
+        caption="Executions",
+        numeric=(1, 2),
+    ).html
+
+
+def _warnings(chapter: Chapter) -> str:
+    found = chapter.of("warning")
+    if not found:
+        return "none"
+    declared = sum(1 for warning in found if warning.get("declared"))
+    return f"{len(found)}, of which {declared} expected by the text"
+
+
+def _claims(chapters: Sequence[Chapter]) -> tuple[int, int]:
+    pairs = [chapter.held() for chapter in chapters]
+    return sum(held for held, _ in pairs), sum(claims for _, claims in pairs)
+
+
+def _gpu(chapters: Sequence[Chapter]) -> str:
+    cells = list(chain.from_iterable(chapter.of("cuda") for chapter in chapters))
+    return f"{counted(len(cells), 'cell')} for a GPU" if cells else "none used"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,175 @@
+"""The map of PyTorch's source: folders sized by their lines, linked to the chapters that quote them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import squarify
+import yaml
+
+from insidetorch.display import escape
+from insidetorch.site.book_ledger import Chapter, Ledger
+from insidetorch.site.tree import HEADERS, Area, area_of, areas, count_lines
+
+WIDTH, GAP = 720.0, 2.0
+_CHARACTER = 6.6  # width of a character of the labels, in the drawing's units
+
+
+def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
+    """Return the two maps of an installed torch and their tables as HTML.
+
+    :param root: the folder of the installed package.
+    :param release: its version, for the captions.
+    :param ledger: the chapters and what they quote; None if the site was built without it.
+    :param link: returns the address of a chapter's document, relative to the page.
+    """
+    lines = _lines(root)
+    chapters = ledger.chapters if ledger else ()
+    parts = [
+        _half("Python", lines, "torch", HEADERS, 380.0, chapters, link, release),
+        _half("C++ headers", lines, HEADERS, "", 300.0, chapters, link, release),
+    ]
+    return f'<div class="it it-map">{"".join(parts)}</div>'
+
+
+def quoted(chapters: Sequence[Chapter], drawn: list[Area]) -> dict[str, dict[str, int]]:
+    """Return, for the path of each area, the chapters that quote it and how often.
+
+    :return: area path → document name → number of excerpts, in the chapters' order.
+    """
+    found: dict[str, dict[str, int]] = {}
+    for chapter in chapters:
+        for record in chapter.of("excerpt"):
+            file = str(record.get("file") or record.get("upstream") or "")
+            area = area_of(file, drawn) if file else None
+            if area is not None:
+                docs = found.setdefault(area.path, {})
+                docs[chapter.doc] = docs.get(chapter.doc, 0) + 1
+    return found
+
+
+def rectangles(
+    sizes: Sequence[float], width: float, height: float
+) -> list[tuple[float, float, float, float]]:
+    """Lay areas out in a rectangle, each as near to a square as it goes.
+
+    :param sizes: positive sizes, largest first.
+    :return: x, y, width, height of each, in the same order; together they fill the rectangle.
+    """
+    if not sizes:
+        return []
+    scaled = squarify.normalize_sizes(list(sizes), width, height)
+    return [
+        (box["x"], box["y"], box["dx"], box["dy"])
+        for box in squarify.squarify(scaled, 0.0, 0.0, width, height)
+    ]
+
+
+@cache
+def notes() -> Mapping[str, str]:
+    """Return what each folder holds, by its path as installed."""
+    text = resources.files("insidetorch.site").joinpath("directories.yml").read_text("utf-8")
+    return {str(path): str(note) for path, note in yaml.safe_load(text).items()}
+
+
+@cache
+def _lines(root: Path) -> dict[str, int]:
+    return count_lines(root)
+
+
+def _half(
+    name: str, lines: Mapping[str, int], root: str, skip: str, height: float,
+    chapters: Sequence[Chapter], link: Callable[[str], str], release: str,
+) -> str:  # fmt: skip
+    drawn = areas(lines, root, split=0.06, least=0.006, skip=skip)
+    places = quoted(chapters, drawn)
+    titles = {chapter.doc: chapter.title for chapter in chapters}
+    total = sum(area.lines for area in drawn)
+    caption = f"{name} in torch {escape(release)}: {total:,} lines below <code>{root}</code>"
+    boxes = "".join(
+        _box(area, box, root, places.get(area.path, {}), titles, link)
+        for area, box in zip(
+            drawn, rectangles([area.lines for area in drawn], WIDTH, height), strict=True
+        )
+    )
+    rows = "".join(
+        _row(area, drawn[0].lines, places.get(area.path, {}), titles, link) for area in drawn
+    )
+    return (
+        f'<figure class="it-map-figure"><figcaption>{caption}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="group" '
+        f'aria-label="Map of PyTorch’s {escape(name)}; the table below says the same">{boxes}</svg>'
+        f'</figure><div class="it-scroll" tabindex="0" role="region" aria-label="{escape(name)} by '
+        f'folder"><table class="it-table it-map-table"><thead><tr><th scope="col">Folder</th>'
+        '<th scope="col" class="it-num">Lines</th><th scope="col">What it holds</th>'
+        f'<th scope="col">Quoted in</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _box(
+    area: Area, box: tuple[float, float, float, float], root: str, docs: Mapping[str, int],
+    titles: Mapping[str, str], link: Callable[[str], str],
+) -> str:  # fmt: skip
+    x, y, width, height = box[0] + GAP / 2, box[1] + GAP / 2, box[2] - GAP, box[3] - GAP
+    said = f"{area.path}{'' if area.whole else ' (the rest of it)'}, {area.lines:,} lines"
+    note = _plain(notes().get(area.path, ""))
+    seen = "; quoted in " + ", ".join(titles[doc] for doc in docs) if docs else ""
+    title = escape(f"{said}{': ' + note if note else ''}{seen}")
+    label = _label(area, root, x, y, width, height)
+    kind = "it-box it-quoted" if docs else "it-box"
+    drawn = (
+        f'<g class="{kind}"><title>{title}</title><rect x="{x:.1f}" y="{y:.1f}" '
+        f'width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="2"/>{label}</g>'
+    )
+    first = next(iter(docs), None)
+    if first is None:
+        return drawn
+    return f'<a href="{escape(link(first))}" aria-label="{title}">{drawn}</a>'
+
+
+def _label(area: Area, root: str, x: float, y: float, width: float, height: float) -> str:
+    short = area.path.removeprefix(root).lstrip("/") or area.path
+    name = short if area.whole else f"{short} …"
+    wanted = [name, name.rsplit("/", 1)[-1]]
+    fitting = next((text for text in wanted if len(text) * _CHARACTER <= width - 10), None)
+    if fitting is None or height < 18:
+        return ""
+    count = f"{area.lines / 1000:.0f}k"
+    second = (
+        f'<tspan class="it-box-lines" x="{x + 6:.1f}" dy="14">{count}</tspan>'
+        if height >= 34
+        else ""
+    )
+    return f'<text x="{x + 6:.1f}" y="{y + 14:.1f}">{escape(fitting)}{second}</text>'
+
+
+def _row(
+    area: Area, most: int, docs: Mapping[str, int], titles: Mapping[str, str],
+    link: Callable[[str], str],
+) -> str:  # fmt: skip
+    chapters = ", ".join(
+        f'<a href="{escape(link(doc))}">{escape(titles[doc])}</a> ({count}×)'
+        for doc, count in docs.items()
+    )
+    rest = "" if area.whole else ' <span class="it-soft">(the rest of it)</span>'
+    share = 100 * area.lines / most
+    return (
+        f"<tr><th scope='row'><code>{escape(area.path)}</code>{rest}</th>"
+        f'<td class="it-num">{area.lines:,}<span class="it-bar" aria-hidden="true">'
+        f'<span style="width:{share:.1f}%"></span></span></td>'
+        f"<td>{_marked(notes().get(area.path, ''))}</td><td>{chapters}</td></tr>"
+    )
+
+
+def _plain(note: str) -> str:
+    return note.replace("`", "")
+
+
+def _marked(note: str) -> str:
+    pieces = escape(note).split("`")
+    return "".join(
+        f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces)
+    )
