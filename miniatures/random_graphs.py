@@ -54,7 +54,7 @@ def random_program(seed: int, *, size: int = 14, views: bool = False) -> Program
         for _ in range(rng.randint(1, 4))
     ]
     values = list(leaves)
-    steps = _STEPS + _VIEWS if views else _STEPS
+    steps = _STEPS + 4 * _VIEWS if views else _STEPS
     for _ in range(size):
         first, second = rng.choice(values), rng.choice(values[-4:])
         made = rng.choice(steps)(first, second, rng)

@@ -10,25 +10,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 
 from insidetorch import private
 from miniatures import engine as module
-from miniatures.engine import Engine, NodeTask, count_dependencies
+from miniatures.engine import Engine, NodeTask
+from miniatures.observe import ran
 from miniatures.random_graphs import Program, random_program
 
 SEEDS = range(250)
-
-
-def pytorch_order(roots: list[Tensor], run: Callable[[], None]) -> list[Any]:
-    """Return the nodes that PyTorch evaluates during `run`, seen by a hook on each of them."""
-    order: list[Any] = []
-    nodes = count_dependencies([get_gradient_edge(root)[:2] for root in roots])
-    handles = [node.register_prehook(lambda _, node=node: order.append(node)) for node in nodes]
-    run()
-    for handle in handles:
-        handle.remove()
-    return order
 
 
 def both(program: Program, passes: int = 2) -> tuple[Engine, list[list[Any]], list[list[Any]]]:
@@ -39,9 +28,9 @@ def both(program: Program, passes: int = 2) -> tuple[Engine, list[list[Any]], li
         engine.backward(*program.roots, grads=program.grads)
         mine.append(list(engine.order))
         theirs.append(
-            pytorch_order(
-                program.roots,
+            ran(
                 lambda: torch.autograd.backward(program.roots, program.grads, retain_graph=True),
+                *program.roots,
             )
         )
     return engine, mine, theirs
@@ -124,25 +113,20 @@ def test_a_backward_inside_a_backward_runs_first_in_both() -> None:
 
     a, inner, outer = build()
     trigger = outer.grad_fn.next_functions[0][0]
-    nodes = [get_gradient_edge(outer)[:2], get_gradient_edge(inner)[:2]]
 
     engine = Engine()
     engine.pre_hooks[trigger].append(lambda _: engine.backward(inner))
     engine.backward(outer)
 
-    order: list[Any] = []
-    watched = [
-        node.register_prehook(lambda _, node=node: order.append(node))
-        for node in count_dependencies(nodes)
-    ]
-    trigger.register_prehook(lambda _: torch.autograd.backward(inner, retain_graph=True))
-    outer.backward(retain_graph=True)
+    def nested() -> None:
+        trigger.register_prehook(lambda _: torch.autograd.backward(inner, retain_graph=True))
+        outer.backward(retain_graph=True)
 
+    order = ran(nested, outer, inner)
     assert engine.order == order
     assert engine.order.index(inner.grad_fn) == engine.order.index(trigger) + 1
     assert a.grad is not None
     assert torch.equal(engine.grads[a], a.grad)
-    assert len(watched) == len(set(order))
 
 
 def test_create_graph_records_the_backward_pass() -> None:
