@@ -1,4 +1,4 @@
-"""The Sphinx extension of the book: stamps, generated parts, formulas, and nothing from elsewhere."""
+"""The book's Sphinx extension: stamps, generated parts, formulas, nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HAS_PARTS = "insidetorch_parts"
 _STYLE = "insidetorch.css"
 
 
-class generated_part(nodes.General, nodes.Element):
+class generated_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
     """Stands for a generated part until the page is written."""
 
 

@@ -61,7 +61,7 @@ def colophon(ledger: Ledger | None) -> str:
 
 def _facts(ledger: Ledger) -> str:
     cores = counted(facts.cores(), "core")
-    rows = [
+    rows: list[list[object]] = [
         ["Built", Display(moment(ledger.built), str(ledger.built))],
         ["PyTorch", Display(release(ledger.torch, ledger.commit), ledger.torch)],
         ["Python", ledger.python],
@@ -78,7 +78,7 @@ def _facts(ledger: Ledger) -> str:
 
 
 def _executions(chapters: Sequence[Chapter]) -> str:
-    rows = [
+    rows: list[list[object]] = [
         [
             chapter.title,
             chapter.cells,

@@ -1,4 +1,4 @@
-"""The map of PyTorch's source: folders sized by their lines, linked to the chapters that quote them."""
+"""The map of PyTorch's source: folders sized by their lines, with the chapters that quote them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[
     return f'<div class="it it-map">{"".join(parts)}</div>'
 
 
-def quoted(chapters: Sequence[Chapter], drawn: list[Area]) -> dict[str, dict[str, int]]:
+def quoted(
+    chapters: Sequence[Chapter], drawn: list[Area], skip: str = ""
+) -> dict[str, dict[str, int]]:
     """Return, for the path of each area, the chapters that quote it and how often.
 
     :return: area path → document name → number of excerpts, in the chapters' order.
@@ -44,7 +46,7 @@ def quoted(chapters: Sequence[Chapter], drawn: list[Area]) -> dict[str, dict[str
     for chapter in chapters:
         for record in chapter.of("excerpt"):
             file = str(record.get("file") or record.get("upstream") or "")
-            area = area_of(file, drawn) if file else None
+            area = area_of(file, drawn, skip) if file else None
             if area is not None:
                 docs = found.setdefault(area.path, {})
                 docs[chapter.doc] = docs.get(chapter.doc, 0) + 1
@@ -85,7 +87,7 @@ def _half(
     chapters: Sequence[Chapter], link: Callable[[str], str], release: str,
 ) -> str:  # fmt: skip
     drawn = areas(lines, root, split=0.06, least=0.006, skip=skip)
-    places = quoted(chapters, drawn)
+    places = quoted(chapters, drawn, skip)
     titles = {chapter.doc: chapter.title for chapter in chapters}
     total = sum(area.lines for area in drawn)
     caption = f"{name} in torch {escape(release)}: {total:,} lines below <code>{root}</code>"

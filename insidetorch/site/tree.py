@@ -109,9 +109,15 @@ def installed_path(file: str) -> str:
     return file
 
 
-def area_of(file: str, drawn: list[Area]) -> Area | None:
-    """Return the area that stands for a file: the deepest one that holds it."""
+def area_of(file: str, drawn: list[Area], skip: str = "") -> Area | None:
+    """Return the area that stands for a file: the deepest one that holds it.
+
+    :param file: a path in the wheel or in PyTorch's repository.
+    :param skip: a folder that the areas leave out, with all that is in it.
+    """
     path = PurePosixPath(installed_path(file))
     folders = {ancestor.as_posix() for ancestor in path.parents}
+    if skip in folders:
+        return None
     holding = [area for area in drawn if area.path in folders]
     return max(holding, key=lambda area: len(area.path), default=None)
