@@ -1,0 +1,1 @@
+"""Finding definitions in an installed torch: Python, C++ headers, YAML entries."""
