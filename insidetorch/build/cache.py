@@ -1,0 +1,89 @@
+"""Executed notebooks kept between builds, one file for each chapter and key."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+KEEP = 4
+
+
+class CorruptEntry(Exception):
+    """A cache file that is not what was stored."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Executed notebooks below one folder."""
+
+    folder: Path
+
+    def path(self, doc: str, key: str) -> Path:
+        """Return where the executed notebook of `doc` with this key is kept."""
+        return self.folder / doc.replace("/", "__") / f"{key}.ipynb"
+
+    def load(self, doc: str, key: str) -> dict[str, Any] | None:
+        """Return the executed notebook, or None if there is none.
+
+        :raises CorruptEntry: the file is there and is not the notebook that was stored.
+        """
+        path = self.path(doc, key)
+        try:
+            notebook = json.loads(path.read_text(encoding="utf-8"))
+            known = notebook["metadata"]["insidetorch"]["key"] == key
+            cells = notebook["cells"]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CorruptEntry(str(path)) from error
+        if not known or not isinstance(cells, list):
+            raise CorruptEntry(str(path))
+        os.utime(path)
+        return dict(notebook)
+
+    def store(self, doc: str, key: str, notebook: Mapping[str, Any]) -> None:
+        """Keep an executed notebook, and forget the oldest of its chapter beyond `KEEP`."""
+        path = self.path(doc, key)
+        write(path, json.dumps(notebook, indent=1, ensure_ascii=False))
+        entries = sorted(path.parent.glob("*.ipynb"), key=lambda entry: entry.stat().st_mtime_ns)
+        for old in entries[:-KEEP]:
+            old.unlink(missing_ok=True)
+
+    def seconds(self, doc: str) -> float | None:
+        """Return how long the chapter took when it was last executed, or None if never."""
+        try:
+            return float(json.loads(self._durations().read_text(encoding="utf-8"))[doc])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def remember(self, doc: str, seconds: float) -> None:
+        """Keep how long a chapter took, for the order of the next build."""
+        try:
+            known = dict(json.loads(self._durations().read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            known = {}
+        write(self._durations(), json.dumps({**known, doc: round(seconds, 3)}, indent=1))
+
+    def _durations(self) -> Path:
+        return self.folder / "durations.json"
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file so that a reader, or a build that is killed, never leaves half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_bytes(content.encode() if isinstance(content, str) else content)
+    part.replace(path)
+
+
+def write_changed(path: Path, content: str | bytes) -> bool:
+    """Write a file unless it already holds `content`; tell whether it was written."""
+    data = content.encode() if isinstance(content, str) else content
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    write(path, data)
+    return True

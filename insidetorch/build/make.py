@@ -1,0 +1,249 @@
+"""One build of the book, from what is on disk to the published site."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from insidetorch.build import ledger_file, notebooks, publish
+from insidetorch.build.cache import Cache, CorruptEntry, write
+from insidetorch.build.key import ingredients, key
+from insidetorch.build.lock import build_lock
+from insidetorch.build.needs import check_graphviz, check_torch
+from insidetorch.build.progress import ChapterProgress, say_failures
+from insidetorch.build.project import Chapter, Project
+from insidetorch.build.render import start_renderer
+from insidetorch.build.runs import Failure, Run
+from insidetorch.build.stage import stage
+from insidetorch.build.wheel import start_wheel
+from insidetorch.errors import BookError
+from insidetorch.facts import cores, torch_facts
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to build.
+
+    :param workers: chapters executed at a time; None for one per core.
+    :param any_torch: build with the installed torch even if it is not the pinned one.
+    :param force: execute every chapter, cached or not.
+    :param cell_seconds: time limit of a cell; None for the book's own.
+    :param chapter_seconds: time limit of a chapter; None for the book's own.
+    """
+
+    workers: int | None = None
+    any_torch: bool = False
+    force: bool = False
+    cell_seconds: float | None = None
+    chapter_seconds: float | None = None
+
+
+@dataclass
+class _Outcome:
+    """What is known of the chapters so far; filled while they run."""
+
+    keys: dict[str, str]
+    cache: Cache
+    executed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def started(self, chapter: Chapter) -> None:
+        """Nothing is known yet."""
+
+    def cell(self, chapter: Chapter, number: int) -> None:
+        """Nothing is known yet."""
+
+    def finished(self, run: Run) -> None:
+        doc = run.chapter.doc
+        about = ledger_file.provenance(self.keys[doc], run.seconds, run.cell_seconds)
+        run.notebook["metadata"]["insidetorch"] = about
+        self.executed[doc] = run.notebook
+        self.fresh.add(doc)
+        if run.failure is None:
+            self.cache.store(doc, self.keys[doc], run.notebook)
+            self.cache.remember(doc, run.seconds)
+        else:
+            self.failures[doc] = run.failure
+
+
+def build_book(project: Project, options: Options, console: Console) -> int:
+    """Build the book; return the exit status.
+
+    :raises BookError: something must be mended before anything can be executed.
+    """
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        stack.enter_context(build_lock(project.build))
+        if project.html.exists() and not project.html.is_dir():
+            raise BookError(
+                f"the site cannot be written: {project.html} is a file; move it out of the way."
+            )
+        publish.recover(project)
+        pages = project.pages(project.limits(options.cell_seconds, options.chapter_seconds))
+        if not options.any_torch:
+            check_torch(project)
+        check_graphviz(pages)
+        renderer = start_renderer(project)
+        stack.callback(renderer.close)
+        wheel_job = start_wheel(project)
+        if wheel_job is not None:
+            stack.callback(wheel_job.close)
+
+        chapters = [page for page in pages if isinstance(page, Chapter)]
+        outcome = _execute(project, chapters, options, console)
+        merged = {
+            chapter.doc: notebooks.merge(chapter, outcome.executed[chapter.doc])
+            for chapter in chapters
+        }
+        entries = [
+            ledger_file.entry(
+                chapter,
+                merged[chapter.doc],
+                chapter.doc in outcome.fresh,
+                outcome.failures.get(chapter.doc),
+            )
+            for chapter in chapters
+        ]
+        problems = [
+            problem
+            for chapter, part in zip(chapters, entries, strict=True)
+            for problem in _chapter_problems(
+                chapter, merged[chapter.doc], part, outcome.failures.get(chapter.doc)
+            )
+        ]
+        text = json.dumps(ledger_file.ledger(entries), indent=1, ensure_ascii=False)
+        write(project.build / "ledger.json", text)
+
+        rendering = time.monotonic()
+        stage(project, pages, merged)
+        complaints = renderer.render(pages)
+        console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
+        problems += complaints
+        wheel = wheel_job.wait() if wheel_job is not None else None
+        if isinstance(wheel, str):
+            problems.append(wheel)
+            wheel = None
+        if not complaints:
+            downloads = {
+                chapter.doc: notebooks.for_reader(
+                    merged[chapter.doc], _note(project, chapter, merged[chapter.doc], wheel)
+                )
+                for chapter in chapters
+            }
+            new = publish.assemble(project, renderer.output, downloads, outcome.fresh, wheel)
+            lacking = publish.lacking(new, pages)
+            problems += lacking
+            if not lacking:
+                renderer.accept(pages)
+            if not problems:
+                publish.swap(project, new)
+    if problems:
+        say_failures(console, problems)
+        return 1
+    console.print(
+        f"[green]Built[/] {project.html} in {time.monotonic() - begun:.1f} s: "
+        f"{len(chapters)} chapters, {len(outcome.fresh)} executed, "
+        f"{len(chapters) - len(outcome.fresh)} from the cache.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _execute(
+    project: Project, chapters: list[Chapter], options: Options, console: Console
+) -> _Outcome:
+    keys = {chapter.doc: key(ingredients(chapter, project)) for chapter in chapters}
+    outcome = _Outcome(keys, Cache(project.cache / "executed"))
+    for chapter in chapters:
+        if options.force:
+            continue
+        try:
+            known = outcome.cache.load(chapter.doc, keys[chapter.doc])
+        except CorruptEntry as error:
+            console.print(
+                f"  the cached run of {chapter.doc} is damaged ({error}); executing it again.",
+                highlight=False,
+                soft_wrap=True,
+            )
+            continue
+        if known is not None:
+            outcome.executed[chapter.doc] = known
+    to_run = [chapter for chapter in chapters if chapter.doc not in outcome.executed]
+    if to_run:
+        from insidetorch.build.execute import execute, longest_first
+
+        workers = min(options.workers or cores(), len(to_run))
+        console.print(
+            f"Executing {len(to_run)} of {len(chapters)} chapters, {workers} at a time",
+            highlight=False,
+        )
+        seconds = {chapter.doc: outcome.cache.seconds(chapter.doc) for chapter in to_run}
+        progress = ChapterProgress(console, outcome)
+        with progress.shown():
+            execute(longest_first(to_run, seconds), project, workers, progress)
+    return outcome
+
+
+def _chapter_problems(
+    chapter: Chapter,
+    notebook: Mapping[str, Any],
+    part: Mapping[str, Any],
+    failure: Failure | None,
+) -> list[str]:
+    def where(cell: int) -> str:
+        return f"{chapter.doc}.md:{chapter.code_lines[cell - 1]} (code cell {cell})"
+
+    problems = []
+    if failure is not None:
+        place = where(failure.cell) if failure.cell else f"{chapter.doc}.md"
+        said = failure.message if failure.name in _OWN else f"{failure.name}: {failure.message}"
+        claim = f" — claim: “{failure.claim}”" if failure.claim else ""
+        problems.append(f"{place}: {said}{claim}")
+    else:
+        problems += [
+            f"{where(cell)}: the cell was not executed; build with --force"
+            for cell in notebooks.unexecuted(notebook)
+        ]
+    for record in ledger_file.undeclared_warnings(part["records"]):
+        problems.append(
+            f"{where(record['cell'])}: undeclared {record['category']}: “{record['message']}”; "
+            f"replace the call, or expect it with `with warns({record['category']}):`"
+        )
+    return problems
+
+
+_OWN = frozenset({"Timeout", "DeadKernel", "NoKernel"})
+
+
+def _note(
+    project: Project, chapter: Chapter, notebook: Mapping[str, Any], wheel: Path | None
+) -> str:
+    """Return the first cell of a downloaded notebook: what it is, what it ran on, what it needs."""
+    about = notebook["metadata"]["insidetorch"]
+    book = project.config.get("title") or "a book"
+    torch = torch_facts()
+    note = (
+        f"This notebook is the chapter “{chapter.title}” of *{book}*, "
+        f"executed on torch {about['torch']} on {about['date'][:10]}."
+    )
+    if wheel is None:
+        return note
+    base = str((project.config.get("html") or {}).get("baseurl") or "").rstrip("/")
+    pin = torch.public if torch else about["torch"]
+    if base:
+        return f"{note}\nIt needs `pip install torch=={pin} {base}/_static/{wheel.name}`."
+    return (
+        f"{note}\nIt needs `pip install torch=={pin} {wheel.name}`, with the wheel from "
+        f"`_static/{wheel.name}` of the site this notebook came from."
+    )

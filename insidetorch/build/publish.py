@@ -1,0 +1,101 @@
+"""From a rendered site to the published one: completed, checked, then swapped in whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from insidetorch.build.project import Chapter, Page, Project
+
+FRESH, CACHED = "fresh", "cached"
+_MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
+_MAIN = re.compile(r"<(article|main)\b.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
+_LEAST_TEXT = 40
+
+
+def assemble(
+    project: Project,
+    rendered: Path,
+    downloads: Mapping[str, Mapping[str, Any]],
+    fresh: Iterable[str],
+    wheel: Path | None,
+) -> Path:
+    """Make the new site beside the published one and return its folder.
+
+    :param downloads: chapter → notebook as readers get it.
+    :param fresh: the chapters executed in this build.
+    :param wheel: the toolkit's wheel, or None if the book has none.
+    """
+    new = project.build / "html.new"
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(rendered, new)
+    for doc, notebook in downloads.items():
+        path = new / "_sources" / f"{doc}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
+    if wheel is not None:
+        (new / "_static").mkdir(exist_ok=True)
+        shutil.copy2(wheel, new / "_static" / wheel.name)
+    fresh = frozenset(fresh)
+    for doc in downloads:
+        page = new / f"{doc}.html"
+        if page.is_file():
+            text = page.read_text(encoding="utf-8")
+            filled = fill_markers(text, fresh)
+            if filled != text:
+                page.write_text(filled, encoding="utf-8")
+    return new
+
+
+def fill_markers(html: str, fresh: Iterable[str]) -> str:
+    """Return `html` whose freshness markers say whether this build executed the chapter."""
+    executed = frozenset(fresh)
+    return _MARKER.sub(
+        lambda found: f"{found[1]}{FRESH if found[2] in executed else CACHED}{found[3]}", html
+    )
+
+
+def lacking(site: Path, pages: Iterable[Page]) -> list[str]:
+    """Return what is wrong with a site: pages that are missing or have nothing to read."""
+    problems = []
+    for page in pages:
+        path = site / f"{page.doc}.html"
+        if not path.is_file():
+            problems.append(f"{page.doc} is in _toc.yml but has no page in the site")
+            continue
+        html = path.read_text(encoding="utf-8")
+        if len(visible_text(html)) < _LEAST_TEXT:
+            problems.append(f"{page.doc}: the page has next to nothing to read; write it")
+        elif isinstance(page, Chapter) and "cell_input" not in html and "cell_output" not in html:
+            problems.append(f"{page.doc}: the page of a chapter shows no cell")
+    if not (site / "index.html").is_file():
+        problems.append("the site has no index.html")
+    return problems
+
+
+def visible_text(html: str) -> str:
+    """Return the words of a page's main part."""
+    found = _MAIN.search(html)
+    return " ".join(_TAG.sub(" ", found[0]).split()) if found else ""
+
+
+def swap(project: Project, new: Path) -> None:
+    """Put the new site in the place of the published one."""
+    old = project.build / "html.old"
+    shutil.rmtree(old, ignore_errors=True)
+    if project.html.exists():
+        project.html.rename(old)
+    new.rename(project.html)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def recover(project: Project) -> None:
+    """Bring the published site back if a build was killed in the middle of `swap`."""
+    old = project.build / "html.old"
+    if old.is_dir() and not project.html.exists():
+        old.rename(project.html)
