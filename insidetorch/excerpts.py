@@ -41,6 +41,7 @@ def source(
     ``"torch::autograd::GraphTask"``            a C++ type, function, method, alias, field or macro
     ``"engine.h:ReadyQueue"``                   the same, looked for in one header
     ``"native_functions.yaml:mul.Tensor"``      an operator's entry; also ``derivatives.yaml``
+    ``"aten::mul.Tensor"``, an ``OpOverload``   the same entry of ``native_functions.yaml``
     ``"miniatures.engine:Engine.run"``          a part of a miniature
     ``"torch/csrc/autograd/engine.cpp:…"``      a link, since no wheel carries ``.cpp`` or ``.cu``;
                                                 the code where ``PYTORCH_SRC`` is a checkout of
@@ -48,7 +49,8 @@ def source(
     ==========================================  ==================================================
 
     Of overloads, the first that holds all the texts given is shown. Texts outlive a release
-    better than line numbers: a text that is gone is an error, a line that moved is not.
+    better than line numbers: a text that is gone is an error, a line that moved is not. Lines are
+    numbered as in PyTorch's own tree; the wheel's copy of a header may have one line more on top.
 
     :param lines: first and last line in the file, or several such pairs.
     :param start: begin with the first line that holds this text.
@@ -56,7 +58,7 @@ def source(
     :param only: show the opening, these statements and the closing. A statement is given by a
         text on its first line, or by texts on its first and its last line.
     :param elide: pairs of texts; the lines strictly between the two are left out.
-    :param docstring: show a long Python docstring whole.
+    :param docstring: show long Python docstrings whole.
     :param path: look only in this file; the same as ``"path:target"``.
     :raises BookError: if there is no such definition or text, or more than one file has it.
     """
@@ -88,7 +90,7 @@ def _first_fit(definitions: Sequence[Definition], **choice: Any) -> tuple[Defini
 
 
 def _excerpt(asked: str, definition: Definition, rows: Sequence[Row]) -> Display:
-    origin = upstream(definition.file) if absence(definition.file) == "" else None
+    origin = upstream(definition.file)
     shown = [row for row in rows if not row.gap]
     first, last = shown[0].number, shown[-1].number
     commit = _commit()
@@ -106,13 +108,14 @@ def _excerpt(asked: str, definition: Definition, rows: Sequence[Row]) -> Display
         "language": definition.language,
         "lines": [first, last],
         "defined": [definition.first, definition.last],
-        "sha256": digest(definition.text, definition.language),
+        "sha256": _digest(definition.text, definition.language),
         "signature": definition.signature,
     }
     tail = [part for part in (span, note, why) if part]
-    text = "\n".join([f"{definition.symbol} · {place} · {' · '.join(tail)}", *_plain(rows)])
+    name = _full_name(definition)
+    text = "\n".join([f"{name} · {place} · {' · '.join(tail)}", *_plain(rows)])
     caption = (
-        f'<span class="it-symbol">{escape(definition.symbol)}</span>'
+        f'<span class="it-symbol">{escape(name)}</span>'
         f'<span class="it-place">{_breakable(place)}</span>'
         + "".join(f"<span>{escape(part)}</span>" for part in tail)
         + (f'<a href="{escape(link)}">view at {commit[:10]}</a>' if link else "")
@@ -155,6 +158,18 @@ def _card(absent: Absent) -> Display:
         f"<p>{escape(reason)} {escape(remedy)}</p></figure>"
     )
     return Display(html, f"{name} · {absent.upstream}\n{reason} {remedy}\n{link}", record)
+
+
+def _full_name(definition: Definition) -> str:
+    if definition.language != "python":
+        return definition.symbol
+    module = definition.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return f"{module}.{definition.symbol}" if definition.symbol else module
+
+
+@cache
+def _digest(code: str, language: Language) -> str:
+    return digest(code, language)
 
 
 def _commit() -> str:

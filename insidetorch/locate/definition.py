@@ -15,10 +15,11 @@ class Definition:
     :param symbol: the full name as found, e.g. ``torch::autograd::Node::operator()``.
     :param file: path below site-packages, e.g. ``torch/include/c10/core/TensorImpl.h``.
     :param language: of the file.
-    :param first: number of the first line in the file, from 1.
+    :param first: number of the first line in the file, from 1; of a C++ header, in the file as it
+        is in PyTorch's tree, see `insidetorch.locate.headers.without_guard`.
     :param lines: the text, line by line, without line ends.
     :param signature: what callers see of it, on one line.
-    :param docstring: first and last file line of a Python docstring, else None.
+    :param docstrings: first and last file line of each Python docstring in it.
     :param siblings: how many definitions in this file carry the same name, this one included.
     """
 
@@ -28,7 +29,7 @@ class Definition:
     first: int
     lines: tuple[str, ...]
     signature: str
-    docstring: tuple[int, int] | None = None
+    docstrings: tuple[tuple[int, int], ...] = ()
     siblings: int = 1
 
     @property

@@ -18,6 +18,7 @@ _SUFFIXES = frozenset({".h", ".hpp", ".cuh"})
 _TYPE_KINDS = frozenset({"class", "struct", "union", "enum", "concept", "macro"})
 _KIND_ORDER = ("macro", "function", "alias", "variable", "enumerator")
 _MOST_FILES = 250
+_GUARD = b"#if !defined(TORCH_STABLE_ONLY)"
 _NAMES = re.compile(
     rb"\b(?:class|struct|union|enum|using|concept)\s+(?:[A-Z0-9_]+\s+)?(\w+)"
     rb"|#\s*define\s+(\w+)|^[^\n;=(){}#/]*[\s*&]([a-z_]\w{3,})\s*\(",
@@ -25,9 +26,24 @@ _NAMES = re.compile(
 )
 
 
+@cache
 def header_lines(site: Path, file: str) -> tuple[str, ...]:
-    """Return the lines of a C++ file below `site`."""
+    """Return the lines of a text file below `site`, numbered as in PyTorch's own tree."""
     return tuple(_read(site / file).decode("utf-8", "replace").splitlines())
+
+
+def without_guard(text: bytes) -> bytes:
+    """Return a header without the lines that packaging wraps around it.
+
+    Wheels from 2.10 on put an ``#if !defined(TORCH_STABLE_ONLY)`` above most headers, which moves
+    every line down by one; without it a line has its number in PyTorch's tree, in compiler
+    messages and in the frames of a debugger.
+    """
+    if not text.startswith(_GUARD):
+        return text
+    body = text.split(b"\n", 1)[1]
+    tail = body.rfind(b"\n#else\n#error ")
+    return body if tail < 0 else body[: tail + 1]
 
 
 def find(site: Path, name: str, files: Sequence[str] = ()) -> list[Definition]:
@@ -41,6 +57,11 @@ def find(site: Path, name: str, files: Sequence[str] = ()) -> list[Definition]:
     :param files: look only in these, below `site`; empty for all headers of PyTorch.
     :raises BookError: if nothing has that name, or things in several files do.
     """
+    return list(_find(site, name, tuple(files)))
+
+
+@cache
+def _find(site: Path, name: str, files: tuple[str, ...]) -> tuple[Definition, ...]:
     wanted = split_name(name)
     if not wanted:
         raise BookError("a C++ target needs a name; write e.g. torch::autograd::Node")
@@ -58,7 +79,7 @@ def find(site: Path, name: str, files: Sequence[str] = ()) -> list[Definition]:
             f'before it, as in "{homes[0].removeprefix("torch/include/")}:{name}"'
         )
     lines = header_lines(site, homes[0])
-    return [
+    return tuple(
         Definition(
             symbol.name.replace("(anonymous)::", ""),
             homes[0],
@@ -69,7 +90,7 @@ def find(site: Path, name: str, files: Sequence[str] = ()) -> list[Definition]:
             siblings=len(hits),
         )
         for _, symbol in hits
-    ]
+    )
 
 
 def headers(site: Path) -> list[str]:
@@ -213,7 +234,7 @@ def _corpus(site: Path) -> dict[str, bytes]:
 
 @cache
 def _read(path: Path) -> bytes:
-    return path.read_bytes()
+    return without_guard(path.read_bytes())
 
 
 @cache

@@ -15,6 +15,7 @@ from insidetorch.facts import torch_facts
 from insidetorch.locate import headers, python, yamls
 from insidetorch.locate.checkout import checkout
 from insidetorch.locate.definition import Definition
+from insidetorch.locate.paths import upstream
 
 _UNSHIPPED = frozenset({".cpp", ".cc", ".c", ".cu", ".mm", ".metal", ".S"})
 _CPP = frozenset({".h", ".hpp", ".cuh", ".inc"})
@@ -47,6 +48,8 @@ def locate(target: Any, path: str | None = None) -> list[Definition] | Absent:
     :raises BookError: if there is no such definition, or several files have one.
     """
     if not isinstance(target, str):
+        if type(target).__name__ == "OpOverload":
+            return _operator(str(target))
         return _object(target, _called(target))
     asked = target.strip()
     if path:
@@ -60,6 +63,8 @@ def locate(target: Any, path: str | None = None) -> list[Definition] | Absent:
         return _python(file, match[2])
     if _DOTTED.match(asked):
         return _object(python.resolve(asked), asked)
+    if asked.startswith("aten::"):
+        return _operator(asked.replace("::", ".", 1))
     return headers.find(site(), asked)
 
 
@@ -81,19 +86,33 @@ def _called(target: Any) -> str:
 
 
 def _object(target: Any, called: str) -> list[Definition]:
-    return _python(*python.origin(target, called))
+    try:
+        return _python(*python.origin(target, called))
+    except python.Compiled as error:
+        entries = _entries_of(called.rsplit(".", 1)[-1])
+        if not entries:
+            raise
+        named = ", ".join(f'"native_functions.yaml:{entry}"' for entry in entries[:4])
+        raise BookError(f"{error}; the operator's entries: {named}") from None
+
+
+def _operator(name: str) -> list[Definition]:
+    """Return the entry of an operator called as ``aten.mul.Tensor``."""
+    return _entry("native_functions.yaml", name.removeprefix("aten.").removesuffix(".default"))
+
+
+def _entry(path: str, name: str) -> list[Definition]:
+    file = yamls.FILES[path]
+    return yamls.find(file, headers.header_lines(site(), file), name)
+
+
+def _entries_of(operator: str) -> list[str]:
+    file = yamls.FILES["native_functions.yaml"]
+    return yamls.overloads(headers.header_lines(site(), file), operator)
 
 
 def _python(file: Path, name: str) -> list[Definition]:
-    shown = _below(file)
-    found = python.find(shown, _text(file), name)
-    if not name:
-        return [_renamed(d, file.stem) for d in found]
-    return found
-
-
-def _renamed(definition: Definition, symbol: str) -> Definition:
-    return Definition(symbol, definition.file, definition.language, 1, definition.lines, symbol)
+    return python.find(_below(file), _text(file), name)
 
 
 def _below(file: Path) -> str:
@@ -114,11 +133,12 @@ def _in_file(path: str, name: str) -> list[Definition] | Absent:
     suffix = Path(path).suffix
     if suffix in _UNSHIPPED:
         return _unshipped(path, name)
-    files = [file for file in _files(suffix) if file == path or file.endswith("/" + path)]
-    exact = [file for file in files if _upstream_form(file) == path.removeprefix("torch/include/")]
-    files = exact or files
+    forms = {file: (file, upstream(file) or file) for file in _files(suffix)}
+    files = [file for file, both in forms.items() if path in both] or [
+        file for file, both in forms.items() if any(form.endswith("/" + path) for form in both)
+    ]
     if not files:
-        near = get_close_matches(path, [_upstream_form(file) for file in _files(suffix)], n=3)
+        near = get_close_matches(path, [both[1] for both in forms.values()], n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "no path there is similar"
         raise BookError(f"{path} is not in this installation of torch; {hint}")
     if suffix in _CPP:
@@ -130,7 +150,7 @@ def _in_file(path: str, name: str) -> list[Definition] | Absent:
         return _python(home / files[0], name)
     if not name:
         raise BookError(f'{path} needs an entry; write e.g. "{path}:mul.Tensor"')
-    return yamls.find(files[0], headers.header_lines(site(), files[0]), name)
+    return _entry(Path(files[0]).name, name)
 
 
 def _unshipped(path: str, name: str) -> list[Definition] | Absent:
@@ -154,10 +174,6 @@ def _whole(files: Sequence[str], root: Path | None = None) -> list[Definition]:
         )
     lines = headers.header_lines(root or site(), files[0])
     return [Definition(Path(files[0]).name, files[0], "cpp", 1, lines, "")]
-
-
-def _upstream_form(file: str) -> str:
-    return file.removeprefix("torch/include/")
 
 
 @cache

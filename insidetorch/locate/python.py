@@ -15,7 +15,11 @@ from typing import Any
 from insidetorch.errors import BookError
 from insidetorch.locate.definition import Definition
 
-_Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Compiled(BookError):
+    """The target is written in C or C++, so there is no Python source of it."""
 
 
 def find(file: str, source: str, name: str) -> list[Definition]:
@@ -26,7 +30,7 @@ def find(file: str, source: str, name: str) -> list[Definition]:
     :param name: e.g. ``Engine.run``; ``outer.<locals>.inner`` is read as ``outer.inner``.
     :raises BookError: if there is none; it names the nearest ones.
     """
-    parts = [part for part in name.split(".") if part != "<locals>"]
+    parts = [part for part in name.split(".") if part and part != "<locals>"]
     tree = _parse(source)
     lines = tuple(source.splitlines())
     nodes: list[ast.AST] = [tree]
@@ -37,6 +41,7 @@ def find(file: str, source: str, name: str) -> list[Definition]:
         near = get_close_matches(name, known, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "nothing there has a similar name"
         raise BookError(f"{name} is not in {file}; {hint}")
+    nodes = [node for node in nodes if not _stands_in(node)] or nodes
     return [_definition(file, lines, name, node, len(nodes)) for node in nodes]
 
 
@@ -86,25 +91,25 @@ def origin(target: Any, called: str) -> tuple[Path, str]:
 
     :param target: a module, class, function, method or property.
     :param called: how to call it in the error.
-    :raises BookError: if it has no Python source.
+    :raises Compiled: if it is not written in Python.
+    :raises BookError: if it has no source file for another reason.
     """
     plain = unwrap(target)
     if inspect.ismodule(plain):
         name, file = "", getattr(plain, "__file__", None)
-    else:
-        if not (inspect.isclass(plain) or inspect.isfunction(plain)):
-            if inspect.isbuiltin(plain) or inspect.ismethoddescriptor(plain):
-                operator = called.rsplit(".", 1)[-1]
-                raise BookError(
-                    f"{called} is compiled, there is no Python source of it; its entry may be "
-                    f'"native_functions.yaml:{operator}" or an overload of that'
-                )
-            plain = type(plain)
+    elif inspect.isclass(plain) or inspect.isfunction(plain):
         name = plain.__qualname__
         try:
             file = inspect.getsourcefile(plain)
         except TypeError:
             file = None
+    elif inspect.isroutine(plain) or inspect.isdatadescriptor(plain):
+        raise Compiled(f"{called} is compiled, so there is no Python source of it")
+    else:
+        raise BookError(
+            f"{called} is an instance of {type(plain).__qualname__}; "
+            "name a class, function or method instead"
+        )
     if file is None or not Path(file).is_file():
         raise BookError(
             f"{called} has no source file; name a class, function or method of an installed module"
@@ -146,6 +151,13 @@ def _members(scope: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield from _members(node)
 
 
+def _stands_in(node: ast.AST) -> bool:
+    """Tell whether a function is a typing overload, or the setter or deleter of a property."""
+    decorators = getattr(node, "decorator_list", ())
+    names = {ast.unparse(decorator).rsplit(".", 1)[-1].lstrip("_") for decorator in decorators}
+    return not names.isdisjoint({"overload", "setter", "deleter"})
+
+
 def _all_names(scope: ast.AST, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for own, node in _members(scope):
         yield (*prefix, own)
@@ -156,19 +168,22 @@ def _all_names(scope: ast.AST, prefix: tuple[str, ...] = ()) -> Iterator[tuple[s
 def _definition(
     file: str, lines: tuple[str, ...], name: str, node: ast.AST, siblings: int
 ) -> Definition:
+    docstrings = tuple(_docstrings(node))
     if isinstance(node, ast.Module):
-        return Definition(name, file, "python", 1, lines, name)
+        return Definition(name, file, "python", 1, lines, name, docstrings)
     assert isinstance(node, ast.stmt)
     first, last = node.lineno, node.end_lineno or node.lineno
-    signature, docstring = lines[first - 1].strip(), None
+    signature = lines[first - 1].strip()
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        body = node.body[0]
-        signature = " ".join(
-            " ".join(line.split()) for line in lines[first - 1 : max(first, body.lineno - 1)]
-        )
-        if ast.get_docstring(node, clean=False) is not None:
-            docstring = (body.lineno, body.end_lineno or body.lineno)
+        head = lines[first - 1 : max(first, node.body[0].lineno - 1)]
+        signature = " ".join(" ".join(line.split()) for line in head)
         first = min([first, *(decorator.lineno for decorator in node.decorator_list)])
     return Definition(
-        name, file, "python", first, lines[first - 1 : last], signature, docstring, siblings
+        name, file, "python", first, lines[first - 1 : last], signature, docstrings, siblings
     )
+
+
+def _docstrings(node: ast.AST) -> Iterator[tuple[int, int]]:
+    for scope in ast.walk(node):
+        if isinstance(scope, _SCOPES) and ast.get_docstring(scope, clean=False) is not None:
+            yield scope.body[0].lineno, scope.body[0].end_lineno or scope.body[0].lineno

@@ -45,7 +45,7 @@ def choose(
     :param only: of what is left, show the opening, these statements and the closing; each is a
         text on the statement's first line, or a pair of texts on its first and last line.
     :param elide: pairs of texts; the lines strictly between the two that hold them are left out.
-    :param docstring: show a Python docstring of more than four lines whole.
+    :param docstring: show Python docstrings of more than four lines whole.
     :raises BookError: if a text is not in the definition or a range is outside the file.
     """
     first, last = _span(definition, start, end)
@@ -54,10 +54,10 @@ def choose(
         shown = _ranges(definition, lines)
         first, last = min(a for a, _ in shown), max(b for _, b in shown)
         hidden |= set(range(first, last + 1)) - {n for a, b in shown for n in range(a, b + 1)}
-    if definition.docstring and not docstring and lines is None and start is None:
-        begin, stop = definition.docstring
-        if stop - begin > 3:
-            hidden |= set(range(begin + 1, stop + (not _closes_alone(definition, stop))))
+    if not docstring and lines is None:
+        for begin, stop in definition.docstrings:
+            if stop - begin > 3 and first <= begin and stop <= last:
+                hidden |= set(range(begin + 1, stop + (not _closes_alone(definition, stop))))
     if only:
         keep: set[int] = set(_opening(definition)) | {last}
         for item in only:

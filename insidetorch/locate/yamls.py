@@ -41,10 +41,15 @@ def find(file: str, lines: Sequence[str], name: str) -> list[Definition]:
     if found:
         return found
     names = list(dict.fromkeys(entry for _, entry in starts))
-    overloads = [entry for entry in names if entry.split(".")[0] == name.split(".")[0]]
-    near = overloads[:5] or get_close_matches(name, names, n=3)
+    near = overloads(lines, name)[:5] or get_close_matches(name, names, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "nothing has a similar name"
     raise BookError(f"{name} is not an entry of {file}; {hint}")
+
+
+def overloads(lines: Sequence[str], name: str) -> list[str]:
+    """Return the names of all entries of one operator, e.g. of ``mul``."""
+    entries = (match[1] for line in lines if (match := _ENTRY.match(line)))
+    return [entry for entry in entries if entry.split(".")[0] == name.split(".")[0]]
 
 
 def _entry(file: str, lines: Sequence[str], first: int, name: str, following: int) -> Definition:
