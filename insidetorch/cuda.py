@@ -61,7 +61,7 @@ def register() -> None:
     """Register %%cuda in the running IPython shell."""
     from IPython import get_ipython
 
-    get_ipython().register_magic_function(cuda, "cell", "cuda")  # type: ignore[no-untyped-call]
+    get_ipython().register_magic_function(cuda, "cell", "cuda")
 
 
 def cuda(line: str, cell: str) -> None:
@@ -183,7 +183,7 @@ def replay(recording: Recording) -> None:
             getattr(sys, output["stream"]).write(output["text"])
             getattr(sys, output["stream"]).flush()
         else:
-            publish_display_data(output["data"], output["metadata"])
+            publish_display_data(output["data"], output["metadata"])  # type: ignore[no-untyped-call]
     if recording.artifacts:
         show(downloads(recording))
 
@@ -299,7 +299,7 @@ def _earlier(name: str) -> list[str]:
     """Return the cells that ran before this one first did, as they were typed."""
     from IPython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     typed: list[str] = list(shell.history_manager.input_hist_raw) if shell else []
     for index, source in enumerate(typed):
         parts = cell_code.split(source)
@@ -312,7 +312,7 @@ def _execute(cell: str) -> None:
     """Run a cell's code in the user's namespace and show the value of its last expression."""
     from IPython import get_ipython
 
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     code = shell.transform_cell(cell)
     file = shell.compile.cache(code, shell.execution_count, raw_code=cell)
     tree = shell.transform_ast(ast.parse(code, file))

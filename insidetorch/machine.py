@@ -67,6 +67,17 @@ def machine() -> Machine | None:
     )
 
 
+def answers() -> bool:
+    """Tell whether the device still works; after some errors a process cannot use it any more."""
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _driver() -> str:
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:

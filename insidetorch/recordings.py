@@ -199,7 +199,7 @@ def read(content: bytes, place: str) -> Recording:
 def read_run(content: bytes, place: str) -> Run:
     """Read a run, checking every field; arguments and errors as for `read`."""
     entry = _object(content, place)
-    machine = entry.get("machine")
+    machine: Any = entry.get("machine")
     _check(isinstance(machine, dict), place, "it names no machine")
     _check(_matches(_RUN, entry.get("id")), place, "it has no id")
     _check(place.rpartition("/")[2] == f"run-{entry['id']}.json", place, "its id is not the file's")
@@ -302,6 +302,13 @@ def artifacts(root: Path) -> Iterator[Path]:
         if not path.name.startswith("run-"):
             for item in load(path).artifacts:
                 yield path.parent / item.file
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file so that it is never seen half written; its folder must exist."""
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def sha256(content: bytes) -> str:

@@ -22,23 +22,25 @@ from insidetorch.ledger import KINDS, RECORD_MIME
 EMPTY_STYLE = "<style data-insidetorch></style>"
 """Stands in a recording for the toolkit's style sheet, which is put back on replay."""
 
-_HTML_TAGS = set(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_HTML_TAGS = _words(
     "a abbr b blockquote br caption cite code col colgroup dd del details dfn div dl dt em "
     "figcaption figure footer h1 h2 h3 h4 h5 h6 header hr i img ins kbd li mark ol p pre q s samp "
     "section small span strong sub summary sup table tbody td tfoot th thead time tr u ul var wbr"
-    "".split()
 )
-_SVG_TAGS = set(
+_SVG_TAGS = _words(
     "svg circle clipPath defs desc ellipse g image line linearGradient marker mask path pattern "
     "polygon polyline radialGradient rect stop symbol text textPath tspan use"
-    "".split()
 )
-_HTML_ATTRIBUTES = set(
+_HTML_ATTRIBUTES = _words(
     "class id title lang dir role tabindex style open colspan rowspan scope headers span datetime "
-    "href src alt width height border start reversed"
-    "".split()
+    "href src alt width height border start reversed data-n download"
 )
-_SVG_ATTRIBUTES = set(
+_SVG_ATTRIBUTES = _words(
     "xmlns xmlns:xlink xlink:href xml:space version viewBox preserveAspectRatio transform x y x1 "
     "y1 x2 y2 cx cy r rx ry fx fy dx dy d points pathLength fill fill-opacity fill-rule stroke "
     "stroke-width stroke-opacity stroke-linecap stroke-linejoin stroke-dasharray "
@@ -50,10 +52,9 @@ _SVG_ATTRIBUTES = set(
     "baseline-shift letter-spacing word-spacing textLength lengthAdjust rotate startOffset "
     "text-decoration shape-rendering text-rendering image-rendering vector-effect visibility "
     "display overflow"
-    "".split()
 )
 _ATTRIBUTES = _HTML_ATTRIBUTES | _SVG_ATTRIBUTES
-_PROPERTIES = set(
+_PROPERTIES = _words(
     "align-items align-self alignment-baseline background background-color baseline-shift border "
     "border-bottom border-collapse border-color border-left border-radius border-right "
     "border-spacing border-style border-top border-width box-sizing clip-rule color column-gap "
@@ -67,12 +68,10 @@ _PROPERTIES = set(
     "stroke-width text-align text-anchor text-decoration text-indent text-rendering "
     "text-transform transform transform-origin unicode-bidi vector-effect vertical-align "
     "visibility white-space white-space-collapse width word-break word-spacing"
-    "".split()
 )
-_FUNCTIONS = set(
+_FUNCTIONS = _words(
     "rgb rgba hsl hsla oklch oklab lab lch var calc min max clamp color-mix rotate scale scaleX "
     "scaleY translate translateX translateY matrix skewX skewY repeat minmax fit-content"
-    "".split()
 )
 # `it-…` is the toolkit's; short classes are Pygments'; the others are pandas' and Graphviz'.
 _CLASS = re.compile(
@@ -133,9 +132,9 @@ def _html(fragment: str) -> str:
 
     clean = nh3.clean(
         fragment,
-        tags=_HTML_TAGS | _SVG_TAGS,
+        tags=set(_HTML_TAGS | _SVG_TAGS),
         clean_content_tags={"script", "style"},
-        attributes={"*": _ATTRIBUTES},
+        attributes={"*": set(_ATTRIBUTES)},
         generic_attribute_prefixes={"aria-"},
         attribute_filter=_attribute,
         url_schemes={"https", "data"},
@@ -217,10 +216,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     if name == "style":
         return _style(value)
     if name in ("href", "xlink:href", "src"):
-        if tag == "a":
-            allowed = _LINK
-        else:
-            allowed = _PICTURE if tag in ("img", "image") else _FRAGMENT
+        allowed = {"a": _LINK, "img": _PICTURE, "image": _PICTURE}.get(tag, _FRAGMENT)
         return value if allowed.fullmatch(value) else None
     if name.startswith("aria-") or name in ("alt", "title"):
         return value
