@@ -1,4 +1,4 @@
-"""The commands: build, bench, serve, clean."""
+"""The commands: build, serve, clean, and those around recordings."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from insidetorch.build.make import INTERRUPTED, Options, build_book
 from insidetorch.build.project import open_project
+from insidetorch.build.record_cli import COMMANDS
 from insidetorch.errors import BookError
 
 _ROOT = click.option(
@@ -109,3 +110,7 @@ def clean(root: Path, keep_cache: bool) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+for command in COMMANDS:
+    main.add_command(command)

@@ -11,6 +11,7 @@ from typing import Any
 from insidetorch.build.project import Chapter
 from insidetorch.display import strip_style
 from insidetorch.ledger import RECORD_MIME
+from insidetorch.recordings import stage_cell
 
 # Either a fenced block, which is left alone, or the target of a link.
 _LINK = re.compile(
@@ -45,9 +46,10 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
     """Return the notebook as Sphinx reads it.
 
     The style block is left out (the site links the sheet once), records too (no page shows
-    them), and links between chapters lead to where the chapters are staged.
+    them), a CUDA cell's magic line, and links between chapters lead to where they are staged.
     """
     shown = copy.deepcopy(dict(notebook))
+    shown["cells"] = [stage_cell(cell) for cell in shown["cells"]]
     for cell in shown["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = retarget(cell["source"], doc, chapters)

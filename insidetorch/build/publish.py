@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from insidetorch.build.project import Chapter, Page, Project
+from insidetorch.recordings import artifacts
 
 FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
@@ -38,6 +39,10 @@ def assemble(
         path = new / "_sources" / f"{doc}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
+    for path in artifacts(project.root / "recordings"):
+        target = new / path.relative_to(project.root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
     if wheel is not None:
         (new / "_static").mkdir(exist_ok=True)
         shutil.copy2(wheel, new / "_static" / wheel.name)
