@@ -212,7 +212,8 @@ def _table(definition: Definition, rows: Sequence[Row]) -> str:
             line = _dedent(coloured[row.number - definition.first], indent)
             out.append(f'<span class="it-line" data-n="{row.number}">{line}\n</span>')
     return (
-        f'<div class="highlight"><pre class="it-code" style="--it-digits:{width}" tabindex="0">'
+        f'<div class="highlight"><pre class="it-code" style="--it-digits:{width}" tabindex="0" '
+        f'role="region" aria-label="{escape(definition.symbol)}">'
         f"{''.join(out)}</pre></div>"
     )
 

@@ -120,14 +120,14 @@ def blank_macros(source: bytes) -> bytes:
     """
     source = _EXPORT.sub(_spaces, source)
     source = _BEFORE_NAME.sub(lambda m: m[0][: m.start(1) - m.start()] + b" " * len(m[1]), source)
-    source = _STATEMENT.sub(_spaces, source)
     source = _HIDDEN_BEGIN.sub(
         lambda m: (b"namespace " + b"::".join(p.strip() for p in m[1].split(b",")) + b" {").ljust(
             len(m[0])
         ),
         source,
     )
-    return _HIDDEN_END.sub(lambda m: b"}".ljust(len(m[0])), source)
+    source = _HIDDEN_END.sub(lambda m: b"}".ljust(len(m[0])), source)
+    return _STATEMENT.sub(_spaces, source)
 
 
 def choose_branches(source: bytes) -> bytes:

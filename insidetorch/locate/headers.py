@@ -29,15 +29,16 @@ _NAMES = re.compile(
 @cache
 def header_lines(site: Path, file: str) -> tuple[str, ...]:
     """Return the lines of a text file below `site`, numbered as in PyTorch's own tree."""
-    return tuple(_read(site / file).decode("utf-8", "replace").splitlines())
+    text = _read(site / file).decode("utf-8", "replace").replace("\r\n", "\n")
+    return tuple(text.removesuffix("\n").split("\n"))
 
 
 def without_guard(text: bytes) -> bytes:
     """Return a header without the lines that packaging wraps around it.
 
     Wheels from 2.10 on put an ``#if !defined(TORCH_STABLE_ONLY)`` above most headers, which moves
-    every line down by one; without it a line has its number in PyTorch's tree, in compiler
-    messages and in the frames of a debugger.
+    every line down by one; without it a line has the number it has in PyTorch's tree and in the
+    frames that a debugger shows of the library.
     """
     if not text.startswith(_GUARD):
         return text

@@ -15,9 +15,8 @@ from insidetorch.facts import torch_facts
 from insidetorch.locate import headers, python, yamls
 from insidetorch.locate.checkout import checkout
 from insidetorch.locate.definition import Definition
-from insidetorch.locate.paths import upstream
+from insidetorch.locate.paths import UNSHIPPED, upstream
 
-_UNSHIPPED = frozenset({".cpp", ".cc", ".c", ".cu", ".mm", ".metal", ".S"})
 _CPP = frozenset({".h", ".hpp", ".cuh", ".inc"})
 _IN_FILE = re.compile(
     r"([^:]*[\w-]\.(?:h|hpp|cuh|inc|py|yaml|cpp|cc|c|cu|mm|metal|S))(?::(?!:)(.*))?$"
@@ -131,7 +130,7 @@ def _text(file: Path) -> str:
 
 def _in_file(path: str, name: str) -> list[Definition] | Absent:
     suffix = Path(path).suffix
-    if suffix in _UNSHIPPED:
+    if suffix in UNSHIPPED:
         return _unshipped(path, name)
     forms = {file: (file, upstream(file) or file) for file in _files(suffix)}
     files = [file for file, both in forms.items() if path in both] or [

@@ -32,6 +32,8 @@ _GENERATED = re.compile(
     )$""",
     re.VERBOSE,
 )
+UNSHIPPED = (".cpp", ".cc", ".c", ".cu", ".mm", ".metal", ".S")
+"""Ends of files that no wheel carries; only a checkout of PyTorch has them."""
 _OWN_HEADERS = ("ATen/", "c10/", "caffe2/", "torch/")
 
 
@@ -56,9 +58,10 @@ def absence(file: str) -> str:
         if not file.removeprefix("torch/include/").startswith(_OWN_HEADERS):
             return "from a library that PyTorch builds with"
         return ""
-    if file.startswith(("torch/", "torchgen/", "functorch/")):
+    if file.startswith(("torch/", "torchgen/", "functorch/")) or file.endswith(UNSHIPPED):
         return ""
-    return "part of this book" if file.startswith(("miniatures/", "insidetorch/")) else "local"
+    ours = file.startswith(("miniatures/", "insidetorch/"))
+    return "part of this book" if ours else "not part of PyTorch"
 
 
 def permalink(path: str, commit: str, first: int = 0, last: int = 0) -> str:

@@ -32,7 +32,7 @@ def find(file: str, source: str, name: str) -> list[Definition]:
     """
     parts = [part for part in name.split(".") if part and part != "<locals>"]
     tree = _parse(source)
-    lines = tuple(source.splitlines())
+    lines = tuple(source.removesuffix("\n").split("\n"))
     nodes: list[ast.AST] = [tree]
     for part in parts:
         nodes = [node for scope in nodes for own, node in _members(scope) if own == part]
