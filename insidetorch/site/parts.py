@@ -61,19 +61,25 @@ def colophon(ledger: Ledger | None) -> str:
 
 def _facts(ledger: Ledger) -> str:
     cores = counted(facts.cores(), "core")
-    rows: list[list[object]] = [
-        ["Built", Display(moment(ledger.built), str(ledger.built))],
-        ["PyTorch", Display(release(ledger.torch, ledger.commit), ledger.torch)],
-        ["Python", ledger.python],
-        ["Processor", f"{ledger.cpu}, {cores} for the build"],
-        ["Graphics processor", _gpu(ledger.chapters)],
-        ["Code cells", sum(chapter.cells for chapter in ledger.chapters)],
-        ["Claims", "{} of {} held".format(*_claims(ledger.chapters))],
-        ["Verdicts", sum(len(chapter.of("verdict")) for chapter in ledger.chapters)],
-        ["Excerpts of source", sum(len(chapter.of("excerpt")) for chapter in ledger.chapters)],
+    rows: list[tuple[str, object]] = [
+        ("Built", Display(moment(ledger.built), str(ledger.built))),
+        ("PyTorch", Display(release(ledger.torch, ledger.commit), ledger.torch)),
+        ("Python", ledger.python),
+        ("Processor", f"{ledger.cpu}, {cores} for the build"),
+        ("Graphics processor", _gpu(ledger.chapters)),
+        ("Code cells", sum(chapter.cells for chapter in ledger.chapters)),
+        ("Claims", "{} of {} held".format(*_claims(ledger.chapters))),
+        ("Verdicts", sum(len(chapter.of("verdict")) for chapter in ledger.chapters)),
+        ("Excerpts of source", sum(len(chapter.of("excerpt")) for chapter in ledger.chapters)),
     ]
-    return table(["", ""], rows, caption="This build").html.replace(
-        '<thead><tr><th scope="col"></th><th scope="col"></th></tr></thead>', ""
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        f"<td>{value.html if isinstance(value, Display) else escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return (
+        '<div class="it it-scroll"><table class="it-table"><caption>What it was made from</caption>'
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 

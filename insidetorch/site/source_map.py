@@ -14,8 +14,10 @@ from insidetorch.display import escape
 from insidetorch.site.book_ledger import Chapter, Ledger
 from insidetorch.site.tree import HEADERS, Area, area_of, areas, count_lines
 
-WIDTH, GAP = 720.0, 2.0
-_CHARACTER = 6.6  # width of a character of the labels, in the drawing's units
+WIDTH, GAP, TITLE = 720.0, 2.0, 17.0
+_CHARACTER = 6.2  # width of a character of the labels, in the drawing's units
+
+Box = tuple[float, float, float, float]  # x, y, width, height
 
 
 def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
@@ -29,8 +31,8 @@ def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[
     lines = _lines(root)
     chapters = ledger.chapters if ledger else ()
     parts = [
-        _half("Python", lines, "torch", HEADERS, 380.0, chapters, link, release),
-        _half("C++ headers", lines, HEADERS, "", 300.0, chapters, link, release),
+        _half("Python", lines, "torch", HEADERS, 460.0, chapters, link, release),
+        _half("C++ headers", lines, HEADERS, "", 400.0, chapters, link, release),
     ]
     return f'<div class="it it-map">{"".join(parts)}</div>'
 
@@ -53,9 +55,7 @@ def quoted(
     return found
 
 
-def rectangles(
-    sizes: Sequence[float], width: float, height: float
-) -> list[tuple[float, float, float, float]]:
+def rectangles(sizes: Sequence[float], width: float, height: float) -> list[Box]:
     """Lay areas out in a rectangle, each as near to a square as it goes.
 
     :param sizes: positive sizes, largest first.
@@ -86,16 +86,14 @@ def _half(
     name: str, lines: Mapping[str, int], root: str, skip: str, height: float,
     chapters: Sequence[Chapter], link: Callable[[str], str], release: str,
 ) -> str:  # fmt: skip
-    drawn = areas(lines, root, split=0.06, least=0.006, skip=skip)
+    tree = areas(lines, root, split=0.06, least=0.006, skip=skip)
+    drawn = tree.leaves()
     places = quoted(chapters, drawn, skip)
     titles = {chapter.doc: chapter.title for chapter in chapters}
-    total = sum(area.lines for area in drawn)
-    caption = f"{name} in torch {escape(release)}: {total:,} lines below <code>{root}</code>"
+    caption = f"{name} in torch {escape(release)}: {tree.lines:,} lines below <code>{root}</code>"
     boxes = "".join(
-        _box(area, box, root, places.get(area.path, {}), titles, link)
-        for area, box in zip(
-            drawn, rectangles([area.lines for area in drawn], WIDTH, height), strict=True
-        )
+        _box(area, box, parent, places.get(area.path, {}), titles, link)
+        for area, box, parent in _placed(tree, (0.0, 0.0, WIDTH, height))
     )
     rows = "".join(
         _row(area, drawn[0].lines, places.get(area.path, {}), titles, link) for area in drawn
@@ -111,20 +109,41 @@ def _half(
     )
 
 
+def _placed(tree: Area, box: Box) -> list[tuple[Area, Box, str]]:
+    """Place the areas inside `tree`: each with its box and the folder it is drawn in."""
+    placed: list[tuple[Area, Box, str]] = []
+    x, y, width, height = box
+    for area, (left, top, wide, high) in zip(
+        tree.inside, rectangles([area.lines for area in tree.inside], width, height), strict=True
+    ):
+        own = (x + left, y + top, wide, high)
+        placed.append((area, own, tree.path))
+        if area.inside:
+            inner = (
+                own[0] + GAP,
+                own[1] + TITLE,
+                max(wide - 2 * GAP, 1),
+                max(high - TITLE - GAP, 1),
+            )
+            placed += _placed(area, inner)
+    return placed
+
+
 def _box(
-    area: Area, box: tuple[float, float, float, float], root: str, docs: Mapping[str, int],
-    titles: Mapping[str, str], link: Callable[[str], str],
+    area: Area, box: Box, parent: str, docs: Mapping[str, int], titles: Mapping[str, str],
+    link: Callable[[str], str],
 ) -> str:  # fmt: skip
     x, y, width, height = box[0] + GAP / 2, box[1] + GAP / 2, box[2] - GAP, box[3] - GAP
-    said = f"{area.path}{'' if area.whole else ' (the rest of it)'}, {area.lines:,} lines"
+    docs = {} if area.inside else docs
+    said = f"{_named(area, area.path)}, {area.lines:,} lines"
     note = _plain(notes().get(area.path, ""))
     seen = "; quoted in " + ", ".join(titles[doc] for doc in docs) if docs else ""
     title = escape(f"{said}{': ' + note if note else ''}{seen}")
-    label = _label(area, root, x, y, width, height)
-    kind = "it-box it-quoted" if docs else "it-box"
+    kind = "it-box it-quoted" if docs else "it-box it-group" if area.inside else "it-box"
     drawn = (
         f'<g class="{kind}"><title>{title}</title><rect x="{x:.1f}" y="{y:.1f}" '
-        f'width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="2"/>{label}</g>'
+        f'width="{max(width, 0):.1f}" height="{max(height, 0):.1f}" rx="2"/>'
+        f"{_label(area, parent, x, y, width, height)}</g>"
     )
     first = next(iter(docs), None)
     if first is None:
@@ -132,20 +151,31 @@ def _box(
     return f'<a href="{escape(link(first))}" aria-label="{title}">{drawn}</a>'
 
 
-def _label(area: Area, root: str, x: float, y: float, width: float, height: float) -> str:
-    short = area.path.removeprefix(root).lstrip("/") or area.path
-    name = short if area.whole else f"{short} …"
-    wanted = [name, name.rsplit("/", 1)[-1]]
-    fitting = next((text for text in wanted if len(text) * _CHARACTER <= width - 10), None)
-    if fitting is None or height < 18:
+def _label(area: Area, parent: str, x: float, y: float, width: float, height: float) -> str:
+    short = area.path.removeprefix(parent).lstrip("/")
+    name = short if area.whole else "the rest"
+    if height < 15:
+        return ""
+    fitting = next((n for n in (name, name.rsplit("/", 1)[-1]) if _wide(n) <= width - 8), None)
+    if fitting is None:
         return ""
     count = f"{area.lines / 1000:.0f}k"
-    second = (
-        f'<tspan class="it-box-lines" x="{x + 6:.1f}" dy="14">{count}</tspan>'
-        if height >= 34
-        else ""
-    )
-    return f'<text x="{x + 6:.1f}" y="{y + 14:.1f}">{escape(fitting)}{second}</text>'
+    if area.inside:
+        second = f'<tspan class="it-box-lines"> {count}</tspan>'
+        second = second if _wide(f"{fitting} {count}") <= width - 8 else ""
+    elif height >= 30:
+        second = f'<tspan class="it-box-lines" x="{x + 5:.1f}" dy="13">{count}</tspan>'
+    else:
+        second = ""
+    return f'<text x="{x + 5:.1f}" y="{y + 12:.1f}">{escape(fitting)}{second}</text>'
+
+
+def _wide(text: str) -> float:
+    return len(text) * _CHARACTER
+
+
+def _named(area: Area, path: str) -> str:
+    return path if area.whole else f"{path} (the rest of it)"
 
 
 def _row(

@@ -27,13 +27,22 @@ class Area:
     """A folder on the map.
 
     :param path: as installed, below ``site-packages``, e.g. ``torch/include/c10``.
-    :param lines: lines of the files it stands for.
-    :param whole: False if larger folders inside it are on the map by themselves.
+    :param lines: lines of the files it stands for, with those of the areas inside it.
+    :param whole: False if it stands for what is left of a folder whose larger folders have areas.
+    :param inside: the areas it is split into, largest first; empty if it is not split.
     """
 
     path: str
     lines: int
-    whole: bool
+    whole: bool = True
+    inside: tuple[Area, ...] = ()
+
+    def leaves(self) -> list[Area]:
+        """Return the areas that are not split, largest first."""
+        if not self.inside:
+            return [self]
+        found = [leaf for area in self.inside for leaf in area.leaves()]
+        return sorted(found, key=_largest_first)
 
 
 def count_lines(root: Path) -> dict[str, int]:
@@ -62,7 +71,7 @@ def with_below(lines: Mapping[str, int]) -> dict[str, int]:
 
 def areas(
     lines: Mapping[str, int], root: str, *, split: float, least: float, skip: str = ""
-) -> list[Area]:
+) -> Area:
     """Choose the folders to draw: large ones are split, small ones stay with their parent.
 
     :param lines: lines by folder, its own files alone.
@@ -70,30 +79,30 @@ def areas(
     :param split: a folder with more than this share of the lines is split if it has subfolders.
     :param least: a subfolder gets its own area if it has at least this share.
     :param skip: a folder below `root` that is left out.
-    :return: areas whose lines add up to those of `root` without `skip`, largest first.
+    :return: the area of `root`; the lines of its leaves add up to those of `root` without `skip`.
     """
     total = with_below(lines)
-    left_out = total.get(skip, 0) if skip else 0
-    everything = total.get(root, 0) - left_out
+    everything = total.get(root, 0) - (total.get(skip, 0) if skip else 0)
     children: dict[str, list[str]] = {}
     for folder in total:
         if folder != skip:
             children.setdefault(PurePosixPath(folder).parent.as_posix(), []).append(folder)
 
-    def chosen(folder: str, size: int) -> list[Area]:
+    def chosen(folder: str, size: int) -> Area:
         own = [
             child
             for child in children.get(folder, [])
             if total[child] >= least * everything and total[child] > 0
         ]
-        if folder != root and (size <= split * everything or not own):
-            return [Area(folder, size, whole=True)]
-        inside = [area for child in own for area in chosen(child, total[child])]
-        rest = size - sum(total[child] for child in own)
-        return [*inside, Area(folder, rest, whole=False)] if rest else inside
+        if (folder != root and size <= split * everything) or not own:
+            return Area(folder, size)
+        inside = [chosen(child, total[child]) for child in own]
+        rest = size - sum(area.lines for area in inside)
+        if rest:
+            inside.append(Area(folder, rest, whole=False))
+        return Area(folder, size, inside=tuple(sorted(inside, key=_largest_first)))
 
-    found = chosen(root, everything) if everything else []
-    return sorted(found, key=lambda area: (-area.lines, area.path))
+    return chosen(root, everything)
 
 
 def installed_path(file: str) -> str:
@@ -121,3 +130,7 @@ def area_of(file: str, drawn: list[Area], skip: str = "") -> Area | None:
         return None
     holding = [area for area in drawn if area.path in folders]
     return max(holding, key=lambda area: len(area.path), default=None)
+
+
+def _largest_first(area: Area) -> tuple[int, str]:
+    return -area.lines, area.path
