@@ -10,7 +10,9 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 import insidetorch
-from insidetorch.build.project import Chapter, Project
+from insidetorch.build.project import Chapter, Limits, Project
 from insidetorch.build.runs import Failure, Run, Watcher
 from insidetorch.facts import cores
 from insidetorch.ledger import RECORD_MIME
@@ -87,7 +89,7 @@ async def _execute(
     for name in ("IPYTHONDIR", "TORCHINDUCTOR_CACHE_DIR", "TORCH_EXTENSIONS_DIR"):
         Path(env[name]).mkdir(parents=True, exist_ok=True)
     waiting = list(enumerate(chapters))
-    gpu = asyncio.Lock()
+    slots, gpu = asyncio.Semaphore(workers), asyncio.Lock()
 
     # The socket's path must be short, and a checkout's may be long: so not below the root.
     with tempfile.TemporaryDirectory(prefix="it-") as sockets:
@@ -96,15 +98,15 @@ async def _execute(
             while waiting:
                 number, chapter = waiting.pop(0)
                 connection = Path(sockets) / f"k{number}.json"
-                if _needs_gpu(chapter):
-                    async with gpu:
-                        run = await _run(chapter, env, connection, watcher)
-                else:
-                    run = await _run(chapter, env, connection, watcher)
+                turn = gpu if _needs_gpu(chapter) else nullcontext()
+                async with _kernel(chapter, env, connection) as kernel, turn, slots:
+                    watcher.started(chapter)
+                    run = await _run(chapter, kernel, watcher)
                 watcher.finished(run)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
+            # One more than may run: its kernel starts meanwhile and waits for a slot.
+            for _ in range(min(workers + 1, len(chapters))):
                 group.create_task(work())
 
 
@@ -114,35 +116,79 @@ def _needs_gpu(chapter: Chapter) -> bool:
     )
 
 
-async def _run(chapter: Chapter, env: Mapping[str, str], connection: Path, watcher: Watcher) -> Run:
-    watcher.started(chapter)
+@dataclass(frozen=True)
+class _Started:
+    """A kernel that waits for cells, or why there is none."""
+
+    client: NotebookClient
+    clock: _Clock
+    seconds: float
+    failure: Failure | None
+
+
+@dataclass
+class _Clock:
+    """Since when the cells of a chapter run."""
+
+    limits: Limits
+    begun: float = 0.0
+
+    def left(self) -> float:
+        """Return what is left of the chapter's time, in seconds; negative when it is up."""
+        return self.limits.chapter - (time.monotonic() - self.begun)
+
+    def for_cell(self, _: object = None) -> float:
+        """Return how long the next cell may take, in seconds."""
+        return max(0.1, min(self.limits.cell, self.left()))
+
+
+@asynccontextmanager
+async def _kernel(
+    chapter: Chapter, env: Mapping[str, str], connection: Path
+) -> AsyncIterator[_Started]:
+    """Start the kernel of a chapter, and kill it at the end."""
     begun = time.monotonic()
     notebook = nbformat.from_dict(copy.deepcopy(chapter.notebook))  # type: ignore[no-untyped-call]
-    kernel = _Kernel(transport="ipc", connection_file=str(connection))
-
-    def time_left(_: object = None) -> float:
-        left = chapter.limits.chapter - (time.monotonic() - begun)
-        return max(0.1, min(chapter.limits.cell, left))
-
+    manager = _Kernel(transport="ipc", connection_file=str(connection))
+    clock = _Clock(chapter.limits)
     client = NotebookClient(
         notebook,
-        km=kernel,
-        timeout_func=time_left,
+        km=manager,
+        timeout_func=clock.for_cell,
         iopub_timeout=60,
         raise_on_iopub_timeout=True,
         skip_cells_with_tag="",
     )
     client.log.setLevel(logging.CRITICAL)
-    number, spent, failure = 0, [], None
-    log = connection.with_suffix(".log")
+    log, failure = connection.with_suffix(".log"), None
     try:
-        with log.open("wb") as errors:
-            await client.async_start_new_kernel(
-                cwd=str(chapter.path.parent), env=dict(env), stderr=errors
-            )
-        await client.async_start_new_kernel_client()
-        await _language(client, notebook)
-        for index, cell in enumerate(notebook.cells):
+        try:
+            with log.open("wb") as errors:
+                await client.async_start_new_kernel(
+                    cwd=str(chapter.path.parent), env=dict(env), stderr=errors
+                )
+            await client.async_start_new_kernel_client()
+        except RuntimeError as error:
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+            message = f"the kernel did not start: {' '.join([str(error), *said])}"
+            failure = _failure(chapter, 0, "NoKernel", message)
+        yield _Started(client, clock, time.monotonic() - begun, failure)
+    finally:
+        if client.kc is not None:
+            client.kc.stop_channels()
+        if manager.has_kernel:
+            await manager.shutdown_kernel(now=True)
+
+
+async def _run(chapter: Chapter, started: _Started, watcher: Watcher) -> Run:
+    client, clock, failure = started.client, started.clock, started.failure
+    notebook = client.nb
+    clock.begun = time.monotonic()
+    number, spent = 0, []
+    try:
+        if failure is None:
+            await _language(client, notebook)
+        for index, cell in enumerate(notebook.cells if failure is None else ()):
             if cell.cell_type != "code":
                 continue
             number += 1
@@ -153,24 +199,17 @@ async def _run(chapter: Chapter, env: Mapping[str, str], connection: Path, watch
     except CellExecutionError as error:
         failure = _failure(chapter, number, error.ename, error.evalue, notebook)
     except CellTimeoutError:
-        limit = chapter.limits.cell
-        whole = chapter.limits.chapter - (time.monotonic() - begun) <= 0.2
-        failure = _failure(chapter, number, "Timeout", _too_long(chapter, limit, whole))
+        message = _too_long(chapter.limits, whole=clock.left() <= 0.2)
+        failure = _failure(chapter, number, "Timeout", message)
     except DeadKernelError:
         # nbclient says so of a cancelled task too.
         if (task := asyncio.current_task()) and task.cancelling():
             raise asyncio.CancelledError from None
         message = "the kernel died; the cell crashed the process or used up the memory"
         failure = _failure(chapter, number, "DeadKernel", message)
-    except RuntimeError as error:
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        message = f"the kernel did not start: {' '.join([str(error), *said])}"
-        failure = _failure(chapter, number, "NoKernel", message)
-    finally:
-        await _end(client, kernel)
     clean_streams(notebook)
-    seconds = round(time.monotonic() - begun, 3)
-    return Run(chapter, dict(notebook), seconds, tuple(spent), failure)
+    seconds = started.seconds + time.monotonic() - clock.begun
+    return Run(chapter, dict(notebook), round(seconds, 3), tuple(spent), failure)
 
 
 async def _language(client: NotebookClient, notebook: nbformat.NotebookNode) -> None:
@@ -178,14 +217,6 @@ async def _language(client: NotebookClient, notebook: nbformat.NotebookNode) -> 
     reply = await client.async_wait_for_reply(client.kc.kernel_info())
     if reply is not None:
         notebook.metadata["language_info"] = reply["content"]["language_info"]
-
-
-async def _end(client: NotebookClient, kernel: _Kernel) -> None:
-    if client.kc is not None:
-        client.kc.stop_channels()
-        client.kc = None
-    if kernel.has_kernel:
-        await kernel.shutdown_kernel(now=True)
 
 
 def clean_streams(notebook: Mapping[str, Any]) -> None:
@@ -227,14 +258,14 @@ def _claim(outputs: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _too_long(chapter: Chapter, limit: float, whole: bool) -> str:
+def _too_long(limits: Limits, whole: bool) -> str:
     if whole:
         return (
-            f"the chapter ran longer than its limit of {chapter.limits.chapter:g} s and was "
+            f"the chapter ran longer than its limit of {limits.chapter:g} s and was "
             "stopped in this cell; shorten it, or raise `insidetorch: {chapter-seconds: …}` in "
             "its front matter"
         )
     return (
-        f"the cell ran longer than its limit of {limit:g} s and was stopped; mend it if it never "
-        "ends, or raise `insidetorch: {cell-seconds: …}` in the chapter's front matter"
+        f"the cell ran longer than its limit of {limits.cell:g} s and was stopped; mend it if it "
+        "never ends, or raise `insidetorch: {cell-seconds: …}` in the chapter's front matter"
     )

@@ -14,7 +14,7 @@ from insidetorch.recordings import artifacts
 
 FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
-_MAIN = re.compile(r"<(article|main)\b.*?</\1>", re.DOTALL)
+_MAIN = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 _LEAST_TEXT = 40
 
@@ -84,7 +84,7 @@ def lacking(site: Path, pages: Iterable[Page]) -> list[str]:
 
 
 def visible_text(html: str) -> str:
-    """Return the words of a page's main part."""
+    """Return the words of a page's article, without what surrounds it."""
     found = _MAIN.search(html)
     return " ".join(_TAG.sub(" ", found[0]).split()) if found else ""
 
