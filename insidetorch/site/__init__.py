@@ -14,9 +14,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
-from insidetorch.site import mathml, own_host, parts
+from insidetorch.site import mathml, own_host, parts, source_map
 from insidetorch.site.book_ledger import Ledger, read_ledger
-from insidetorch.site.source_map import source_map
 from insidetorch.site.stamp import stamp
 
 __all__ = ["setup"]
@@ -121,7 +120,7 @@ def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
     torch = facts.torch_facts()
     if torch is None:
         return "<p class='it'>PyTorch is not installed where this site was built: no map.</p>"
-    return source_map(torch.root, torch.release, ledger, link)
+    return source_map.source_map(torch.root, torch.release, ledger, link)
 
 
 def _raw(html: str) -> nodes.raw:

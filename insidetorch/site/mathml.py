@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from xml.etree import ElementTree
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
 from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 
+_ESCAPED = re.compile(r"\\[{}]")
 _ALIGNED = re.compile(r"\\(begin|end)\{(?:aligned|split|align|eqnarray)\*?\}")
 _ENVIRONMENT = re.compile(r"\\begin\{[a-zA-Z]+\*?\}")
 
@@ -29,6 +32,9 @@ def to_mathml(latex: str, *, block: bool) -> str:
     :raises MathError: a command or environment is not known to latex2mathml.
     """
     source = latex.strip()
+    braces = _ESCAPED.sub("", source)
+    if braces.count("{") != braces.count("}"):
+        raise MathError(f"latex2mathml needs balanced braces in {source!r}")
     if r"\\" in source and not _ENVIRONMENT.search(source):
         source = rf"\begin{{align*}}{source}\end{{align*}}"
     source = _ALIGNED.sub(r"\\\1{align*}", source)
@@ -51,15 +57,12 @@ def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
 
 def visit_block(self: HTML5Translator, node: nodes.math_block) -> None:
     """Write a formula on a line of its own, with its number if it has a label."""
-    number = ""
+    self.body.append(self.starttag(node, "div", CLASS="math"))
     if node["number"]:
-        number = f'<span class="eqno">({node["number"]})'
-        self.body.append(self.starttag(node, "div", CLASS="math"))
-        self.body.append(number)
+        number = get_node_equation_number(self, node)
+        self.body.append(f'<span class="eqno">({number})')
         self.add_permalink_ref(node, "Link to this equation")
         self.body.append("</span>")
-    else:
-        self.body.append(self.starttag(node, "div", CLASS="math"))
     self.body.append(_element(node, block=True))
     self.body.append("</div>")
     raise nodes.SkipNode
@@ -70,11 +73,4 @@ def _element(node: nodes.math | nodes.math_block, *, block: bool) -> str:
         return to_mathml(node.astext(), block=block)
     except MathError as error:
         logger.warning("%s; write it in other words.", error, location=node)
-        literal = nodes.literal(node.astext(), node.astext()).astext()
-        return f"<code>{_escaped(literal)}</code>"
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)
+        return f"<code>{escape(node.astext())}</code>"

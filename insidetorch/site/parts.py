@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from importlib import metadata
-from itertools import chain
 
 from insidetorch import facts
 from insidetorch.display import Display, escape, table
@@ -119,8 +119,12 @@ def _claims(chapters: Sequence[Chapter]) -> tuple[int, int]:
 
 
 def _gpu(chapters: Sequence[Chapter]) -> str:
-    cells = list(chain.from_iterable(chapter.of("cuda") for chapter in chapters))
-    return f"{counted(len(cells), 'cell')} for a GPU" if cells else "none used"
+    """Return how many cells are for a GPU, and what became of them."""
+    states = Counter(str(cell.get("state")) for c in chapters for cell in c.of("cuda"))
+    if not states:
+        return "none used"
+    each = ", ".join(f"{number} {state}" for state, number in states.most_common())
+    return f"{counted(states.total(), 'cell')} for a GPU: {each}"
 
 
 def _version(name: str) -> str | None:
