@@ -262,3 +262,57 @@ def dispatch_table(operator: str) -> Mapping[str, str]:
     """
     lines = _DISPATCH_TABLE.get()(operator).splitlines()
     return dict(line.split(": ", 1) for line in lines if ": " in line)
+
+
+# ── Code for a GPU without one ──────────────────────────────────────────────────────────────────
+
+_FAKE_TENSOR_MODE = _Name("torch._subclasses.fake_tensor.FakeTensorMode", ("2.13",))
+_SELECT_DECOMPOSITIONS = _Name("torch._inductor.decomposition.select_decomp_table", ("2.13",))
+_POST_GRAD_PASSES = _Name("torch._inductor.fx_passes.post_grad.post_grad_passes", ("2.13",))
+_GRAPH_LOWERING = _Name("torch._inductor.graph.GraphLowering", ("2.13",))
+_DEBUG_CONTEXT = _Name("torch._inductor.debug.DebugContext", ("2.13",))
+_VIRTUALIZED = _Name("torch._inductor.virtualized.V", ("2.13",))
+_SCHEDULER_HAS_TRITON = _Name("torch._inductor.scheduler.has_triton", ("2.13",))
+_TRITON_HASH = _Name("torch.utils._triton.triton_hash_with_backend", ("2.13",))
+
+
+def fake_tensor_mode(**options: Any) -> Any:
+    """Return a context in which tensors have shapes, types and devices, and no memory.
+
+    `torch._subclasses.fake_tensor.FakeTensorMode`. Seen in 2.13.
+    """
+    return _FAKE_TENSOR_MODE.get()(**options)
+
+
+def inductor_code(function: Callable[..., Any], mode: Any, inputs: Sequence[Any]) -> str:
+    """Return the module that Inductor writes for `function`, without compiling or loading it.
+
+    The steps of `torch._inductor.compile_fx`, by hand: trace with decompositions, the passes after
+    autograd, `GraphLowering`. Patches what asks for a Triton installation, so it must run in a
+    process of its own. Seen in 2.13.
+
+    :param mode: the `fake_tensor_mode` that made the inputs.
+    :param inputs: fake tensors.
+    """
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    _replace(_SCHEDULER_HAS_TRITON, lambda *_: True)
+    _replace(_TRITON_HASH, lambda: "no Triton installed")
+    handlers = _VIRTUALIZED.get()
+    with mode:
+        traced = make_fx(function, decomposition_table=_SELECT_DECOMPOSITIONS.get()())(*inputs)
+    with handlers.set_fake_mode(mode), handlers.set_debug_handler(_DEBUG_CONTEXT.get()()):
+        _POST_GRAD_PASSES.get()(traced, is_inference=True)
+        graph = _GRAPH_LOWERING.get()(
+            traced, example_inputs=inputs, shape_env=mode.shape_env, is_inference=True
+        )
+        with handlers.set_graph_handler(graph):
+            graph.run(*inputs)
+            code = graph.codegen()[0]
+    return str(getattr(code, "value", code))
+
+
+def _replace(name: _Name, value: object) -> None:
+    name.get()
+    owner, _, attribute = name.path.rpartition(".")
+    setattr(import_module(owner), attribute, value)
