@@ -8,7 +8,7 @@ in. "Seen" means that somebody ran it there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
@@ -123,7 +123,6 @@ def symbolize(addresses: Sequence[int]) -> list[tuple[str, int, str]]:
 # ── Modes ───────────────────────────────────────────────────────────────────────────────────────
 
 _DISPATCH_MODE = _Name("torch.utils._python_dispatch.TorchDispatchMode", ("2.13",))
-_DEBUG_MODE = _Name("torch.utils._debug_mode.DebugMode", ("2.13",))
 
 
 def dispatch_mode() -> Any:
@@ -133,14 +132,6 @@ def dispatch_mode() -> Any:
     in 2.13.
     """
     return _DISPATCH_MODE.get()
-
-
-def debug_mode() -> Any:
-    """Return the class `DebugMode`, which prints a nested trace of torch functions and ATen calls.
-
-    It lives in `torch.utils._debug_mode`. Seen in 2.13.
-    """
-    return _DEBUG_MODE.get()
 
 
 # ── Autograd ────────────────────────────────────────────────────────────────────────────────────
@@ -227,41 +218,6 @@ def version(tensor: torch.Tensor) -> int:
     """
     count: int = _VERSION.of(tensor)
     return count
-
-
-# ── Dispatcher ──────────────────────────────────────────────────────────────────────────────────
-
-_DISPATCH_KEYS = _Name("torch._C._dispatch_keys", ("2.13",))
-_DISPATCH_DUMP = _Name("torch._C._dispatch_dump", ("2.13",))
-_DISPATCH_TABLE = _Name("torch._C._dispatch_dump_table", ("2.13",))
-
-
-def dispatch_keys(tensor: torch.Tensor) -> Any:
-    """Return the `DispatchKeySet` of a tensor, highest priority last when printed.
-
-    `torch._C._dispatch_keys`. Seen in 2.13.
-    """
-    return _DISPATCH_KEYS.get()(tensor)
-
-
-def dispatch_dump(operator: str) -> str:
-    """Return the schema and the registrations of an operator such as ``aten::mul.Tensor``.
-
-    `torch._C._dispatch_dump`: what was registered, with the file and line of each registration.
-    Seen in 2.13.
-    """
-    text: str = _DISPATCH_DUMP.get()(operator)
-    return text
-
-
-def dispatch_table(operator: str) -> Mapping[str, str]:
-    """Return the kernel that each dispatch key of an operator leads to, by key.
-
-    `torch._C._dispatch_dump_table`: the table after fallbacks and alias keys are worked in.
-    Seen in 2.13.
-    """
-    lines = _DISPATCH_TABLE.get()(operator).splitlines()
-    return dict(line.split(": ", 1) for line in lines if ": " in line)
 
 
 # ── Code for a GPU without one ──────────────────────────────────────────────────────────────────

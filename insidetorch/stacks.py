@@ -262,10 +262,12 @@ def _expression(frame: FrameType) -> str:
     if "site-packages" in code.co_filename or frame.f_lasti < 0:
         return ""
     first, last, begin, end = list(code.co_positions())[frame.f_lasti // 2]
-    line = linecache.getline(code.co_filename, first or frame.f_lineno).rstrip("\n")
-    if first == last and begin is not None:
-        return line.encode()[begin:end].decode(errors="replace")
-    return line.strip()
+    if first is None or last is None or begin is None:
+        return linecache.getline(code.co_filename, frame.f_lineno).strip()
+    lines = [linecache.getline(code.co_filename, n).encode() for n in range(first, last + 1)]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    return " ".join(b" ".join(lines).decode(errors="replace").split())
 
 
 def _label(file: str) -> str:

@@ -149,6 +149,18 @@ def test_which_call_of_an_operator():
 
 
 @needs_addr2line
+def test_an_expression_over_several_lines_is_shown_on_one():
+    x = torch.ones(2)
+    found = cpp_stack(
+        lambda: torch.add(
+            x,
+            1,
+        )
+    )
+    assert found.frames[0].code == "torch.add( x, 1, )"
+
+
+@needs_addr2line
 def test_a_program_as_text():
     found = cpp_stack(PROGRAM, at="aten::expand")
     assert found.frames[0].code == "y.backward()"

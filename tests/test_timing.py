@@ -1,5 +1,6 @@
 """Times are medians with their spread, and a ratio is against what was stated."""
 
+import shutil
 import stat
 
 import pytest
@@ -137,3 +138,13 @@ def test_a_valgrind_that_fails_is_reported(monkeypatch, tmp_path):
 def test_instructions_take_source():
     with pytest.raises(BookError, match="takes Python source"):
         instructions(print)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+def test_a_count_of_instructions_is_that_of_one_call():
+    cheap = instructions("x + y", setup="x = torch.ones(4); y = torch.ones(4)", number=10)
+    assert cheap.count is not None
+    assert 1_000 < cheap.count < 200_000
+    assert cheap.record["instructions"] == cheap.count
+    assert cheap.text == f"x + y: {cheap.count:,} instructions a call"
