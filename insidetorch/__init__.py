@@ -47,14 +47,22 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME})
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Make the shell record warnings and know ``%%cuda``; importing the package under IPython does.
+
+    :param shell: the running IPython shell.
+    """
+    from insidetorch import claims, cuda
+
+    claims.record_warnings()
+    cuda.register()
+
+
 def _join_ipython() -> None:
     from insidetorch.display import in_ipython
 
     if in_ipython():
-        from insidetorch import claims, cuda
-
-        claims.record_warnings()
-        cuda.register()
+        load_ipython_extension(None)
 
 
 _join_ipython()

@@ -17,7 +17,8 @@ def main() -> None:
         del sys.path[0]
     from ipykernel.kernelapp import IPKernelApp
 
-    IPKernelApp.launch_instance()
+    # The package is imported before there is a shell for it to join.
+    IPKernelApp.launch_instance([*sys.argv[1:], "--ext", "insidetorch"])
 
 
 if __name__ == "__main__":
