@@ -1,0 +1,105 @@
+"""What every chapter owes its reader, read from its file without running it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import jupytext
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+LINES, COLUMNS = 20, 84
+
+
+def cells(chapter: Path, kind: str) -> list[dict]:
+    return [cell for cell in jupytext.read(chapter).cells if cell.cell_type == kind]
+
+
+def code_of(cell: dict) -> str:
+    """Return the cell's Python, without a magic line at its top."""
+    return re.sub(r"\A%%.*\n", "", cell.source)
+
+
+def calls(chapter: Path, name: str) -> list[str]:
+    """Return the first arguments, where they are texts, of the calls of `name` in a chapter."""
+    found = []
+    for cell in cells(chapter, "code"):
+        for node in ast.walk(ast.parse(code_of(cell))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name and node.args:
+                first = node.args[0]
+                found.append(first.value if isinstance(first, ast.Constant) else ast.unparse(first))
+    return found
+
+
+every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+
+
+@every_chapter
+def test_it_is_in_the_table_of_contents(chapter: Path) -> None:
+    assert f"notebooks/{chapter.stem}" in (ROOT / "_toc.yml").read_text(encoding="utf-8")
+
+
+@every_chapter
+def test_it_stores_no_outputs_and_opens_as_a_notebook(chapter: Path) -> None:
+    notebook = jupytext.read(chapter)
+    assert notebook.metadata["jupytext"]["text_representation"]["format_name"] == "myst"
+    assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
+
+
+@every_chapter
+def test_its_cells_fit_the_page(chapter: Path) -> None:
+    for number, cell in enumerate(cells(chapter, "code"), start=1):
+        lines = cell.source.splitlines()
+        hidden = "hide-cell" in cell.metadata.get("tags", [])
+        assert hidden or len(lines) <= LINES, f"cell {number} has {len(lines)} lines"
+        wide = [line for line in lines if len(line) > COLUMNS]
+        assert not wide, f"cell {number} is wider than the column: {wide}"
+
+
+@every_chapter
+def test_it_reaches_private_names_through_the_toolkit_alone(chapter: Path) -> None:
+    for number, cell in enumerate(cells(chapter, "code"), start=1):
+        for node in ast.walk(ast.parse(code_of(cell))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch."):
+                parts = ast.unparse(node).split(".")
+                private = [p for p in parts if p.startswith("_") and not p.startswith("__")]
+                assert not private, f"cell {number} uses {ast.unparse(node)}"
+
+
+@every_chapter
+def test_it_has_the_rooms_and_their_contents(chapter: Path) -> None:
+    text = "\n".join(cell.source for cell in cells(chapter, "markdown"))
+    rooms = [
+        "The short answer", "The walk", "Build it small", "Measure it", "Settled", "Exercises",
+        "Where next",
+    ]  # fmt: skip
+    places = [text.find(f"\n## {room}") for room in rooms]
+    assert -1 not in places and places == sorted(places), dict(zip(rooms, places, strict=True))
+    assert len(calls(chapter, "claim")) >= 12
+    assert len(calls(chapter, "verdict")) >= 5
+    exercises = text[places[5] : places[6]]
+    assert len(re.findall(r"^### ", exercises, re.MULTILINE)) >= 3
+
+
+@every_chapter
+def test_its_cuda_cells_have_names_of_their_own(chapter: Path) -> None:
+    lines = [c.source.splitlines()[0] for c in cells(chapter, "code") if c.source[:2] == "%%"]
+    names = [line.split()[1] for line in lines if line.startswith("%%cuda ")]
+    assert len(names) == len(set(names)) == len(lines)
+
+
+def test_each_verdict_is_settled_by_one_cell_of_its_chapter() -> None:
+    entries = yaml.safe_load((ROOT / "book" / "verdicts.yml").read_text(encoding="utf-8"))
+    given = [(f"notebooks/{c.stem}", id) for c in CHAPTERS for id in calls(c, "verdict")]
+    assert sorted(given) == sorted((entry["chapter"], entry["id"]) for entry in entries)
+
+
+def test_each_question_is_answered_where_it_says() -> None:
+    entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
+    for entry in entries:
+        text = (ROOT / f"{entry['chapter']}.md").read_text(encoding="utf-8")
+        assert f"({entry['anchor']})=" in text, entry["question"]
