@@ -208,7 +208,7 @@ def _checked_files(archive: Path) -> dict[str, bytes]:
         schema, sums = manifest["schema"], dict(manifest["files"])
     except (KeyError, TypeError, ValueError, RecursionError):
         raise _refuse(archive, "it has no readable manifest.json") from None
-    if schema != SCHEMA:
+    if type(schema) is not int or schema != SCHEMA:
         raise _refuse(archive, f"its schema is {schema!r}, and this book reads {SCHEMA}")
     if sums.keys() != files.keys():
         name = sorted(sums.keys() ^ files.keys())[0]

@@ -67,6 +67,42 @@ def build(
 
 @main.command()
 @_ROOT
+@click.option(
+    "--set",
+    "name",
+    type=click.Choice(["book", "generated", "both"]),
+    default="both",
+    show_default=True,
+    help="Which chapters.",
+)
+@click.option("--notebooks", default=12, show_default=True, help="Size of the generated set.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+def bench(root: Path, name: str, notebooks: int, repeat: int) -> None:
+    """Time this build beside a stock `jupyter-book build`, on copies; write _build/bench.json."""
+    import json
+
+    from insidetorch.build import bench as timing
+    from insidetorch.build.cache import write
+
+    project = open_project(root)
+    sets = {
+        "book": timing.copy_of(project),
+        "generated": lambda folder: timing.generate(folder, notebooks),
+    }
+    console = Console()
+    benches = [
+        timing.run_bench(each, make, repeat, console.print)
+        for each, make in sets.items()
+        if name in (each, "both")
+    ]
+    timing.show(console, benches)
+    path = project.build / "bench.json"
+    write(path, json.dumps(timing.as_json(benches), indent=1, ensure_ascii=False))
+    console.print(f"Written to {path}", soft_wrap=True)
+
+
+@main.command()
+@_ROOT
 @click.option("--port", type=int, default=8000, show_default=True)
 def serve(root: Path, port: int) -> None:
     """Serve the built site on this machine."""

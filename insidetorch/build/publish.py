@@ -16,7 +16,6 @@ FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
 _MAIN = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
-_LEAST_TEXT = 40
 
 
 def assemble(
@@ -74,8 +73,8 @@ def lacking(site: Path, pages: Iterable[Page]) -> list[str]:
             problems.append(f"{page.doc} is in _toc.yml but has no page in the site")
             continue
         html = path.read_text(encoding="utf-8")
-        if len(visible_text(html)) < _LEAST_TEXT:
-            problems.append(f"{page.doc}: the page has next to nothing to read; write it")
+        if not visible_text(html):
+            problems.append(f"{page.doc}: the page has nothing to read; write it or leave it out")
         elif isinstance(page, Chapter) and "cell_input" not in html and "cell_output" not in html:
             problems.append(f"{page.doc}: the page of a chapter shows no cell")
     if not (site / "index.html").is_file():
@@ -86,7 +85,7 @@ def lacking(site: Path, pages: Iterable[Page]) -> list[str]:
 def visible_text(html: str) -> str:
     """Return the words of a page's article, without what surrounds it."""
     found = _MAIN.search(html)
-    return " ".join(_TAG.sub(" ", found[0]).split()) if found else ""
+    return " ".join(_TAG.sub(" ", found[0]).split()).strip("# ") if found else ""
 
 
 def swap(project: Project, new: Path) -> None:

@@ -127,13 +127,16 @@ class _Hook(DisplayHook):
         self._is_active = False
 
 
-class _Shell(InteractiveShell):
+class Shell(InteractiveShell):
+    """An IPython shell whose outputs go to the running `captured`."""
+
     displayhook_class = _Hook
     display_pub_class = _Publisher
 
 
 @contextmanager
-def _captured() -> Iterator[Capture]:
+def captured() -> Iterator[Capture]:
+    """Collect what cells show inside the ``with`` block."""
     global _capture
     _capture = Capture()
     streams = sys.stdout, sys.stderr
@@ -166,7 +169,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         sources, cell_code.module_source([Path(place or ".") for place in sys.path])
     )
     # `import insidetorch` in a cell comes too late to find out that a shell is running.
-    shell = _Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell = Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     claims.record_warnings()
     cuda.register()
     for index in cell_code.cells_to_run(sources, wanted):
@@ -174,7 +177,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         parts = cell_code.split(source)
         if parts is None:
             say("running", f"cell {index + 1}")
-            with _captured():
+            with captured():
                 error = _run(shell, source)
             if error and "raises-exception" not in tags:
                 say("setup failed", f"cell {index + 1}", problem=error)
@@ -187,7 +190,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         say("running", label.name)
         begun = time.monotonic()
         cuda.take()
-        with _captured() as capture:
+        with captured() as capture:
             error = _run(shell, parts[1])
         seconds = round(time.monotonic() - begun, 3)
         values, files = cuda.take()
