@@ -1,0 +1,1 @@
+"""Following PyTorch: what the book quotes and names, and what became of it in other releases."""
