@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from insidetorch.errors import BookError
-from insidetorch.site import mathml, own_host, parts, source_map
+from insidetorch.site import mathml, own_host, parts, questions, source_map
 from insidetorch.site.book_ledger import Ledger, commit_url, parse_ledger, read_ledger
 from insidetorch.site.stamp import stamp
 from insidetorch.site.tree import area_of, areas, count_lines, installed_path, with_below
@@ -251,6 +251,48 @@ class TestSourceMap:
         assert len(rows) > 40
         silent = [row for row in rows if "<td></td><td></td>" in row]
         assert silent == []
+
+
+class TestQuestions:
+    ENTRY = """
+- question: Why <b>not</b>?
+  sources: [{title: A thread, url: "https://example.org/1"}]
+  chapter: notebooks/tensor
+  anchor: tensor-why
+"""
+
+    def test_a_question_leads_to_its_section_and_its_threads(self, tmp_path: Path) -> None:
+        path = tmp_path / "questions.yml"
+        path.write_text(self.ENTRY)
+        html = questions.answered(
+            questions.read_questions(path),
+            lambda doc: f"Title of {doc}",
+            lambda question: (f"../{question.chapter}.html#{question.anchor}", "1. Why"),
+        )
+        assert '<a href="../notebooks/tensor.html#tensor-why">1. Why</a>' in html
+        assert '<a href="https://example.org/1">A thread</a>' in html
+        assert "Title of notebooks/tensor" in html
+        assert "Why &lt;b&gt;not&lt;/b&gt;?" in html
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (("  anchor: tensor-why\n", ""), "entry 1 lacks 'anchor'"),
+            (("https:", "javascript:"), "entry 1 has a source without an https address"),
+            (("- question", "- [question"), "cannot be read"),
+        ],
+    )
+    def test_a_malformed_entry_is_named(
+        self, tmp_path: Path, change: tuple[str, str], message: str
+    ) -> None:
+        path = tmp_path / "questions.yml"
+        path.write_text(self.ENTRY.replace(*change))
+        with pytest.raises(BookError, match=message):
+            questions.read_questions(path)
+
+    def test_a_missing_file_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(BookError, match=r"questions\.yml cannot be read"):
+            questions.read_questions(tmp_path / "questions.yml")
 
 
 class TestMath:

@@ -11,16 +11,21 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
 from insidetorch.site import mathml, own_host, parts, source_map
 from insidetorch.site.book_ledger import Ledger, read_ledger
+from insidetorch.site.questions import Question, answered, read_questions
 from insidetorch.site.stamp import stamp
 
 __all__ = ["setup"]
 
-_PARTS = ("verified", "colophon", "source-map")
+logger = logging.getLogger(__name__)
+
+_PARTS = ("verified", "colophon", "source-map", "questions")
+_QUESTIONS = "book/questions.yml"
 _HAS_PARTS = "insidetorch_parts"
 _STYLE = "insidetorch.css"
 
@@ -34,6 +39,8 @@ class GeneratedPart(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.env.metadata[self.env.docname][_HAS_PARTS] = True
+        if self.name == "questions":
+            self.env.note_dependency(_QUESTIONS)
         return [generated_part(kind=self.name)]
 
 
@@ -104,7 +111,11 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return app.builder.get_relative_uri(docname, doc)
 
     for node in list(doctree.findall(generated_part)):
-        node.replace_self(_raw(_part(node["kind"], ledger, link)))
+        if node["kind"] == "questions":
+            html = _questions(app, node, link)
+        else:
+            html = _part(node["kind"], ledger, link)
+        node.replace_self(_raw(html))
     chapter = ledger.chapter(docname) if ledger else None
     title = next(iter(doctree.findall(nodes.title)), None)
     if title is not None and (chapter is not None or docname.startswith("notebooks/")):
@@ -121,6 +132,33 @@ def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
     if torch is None:
         return "<p class='it'>PyTorch is not installed where this site was built: no map.</p>"
     return source_map.source_map(torch.root, torch.release, ledger, link)
+
+
+def _questions(app: Sphinx, node: nodes.Node, link: Callable[[str], str]) -> str:
+    labels = app.env.get_domain("std").anonlabels  # type: ignore[attr-defined]
+    chapters: dict[str, nodes.document] = {}
+    places: dict[Question, tuple[str, str]] = {}
+    for question in read_questions(Path(app.srcdir) / _QUESTIONS):
+        doc, anchor = labels.get(question.anchor, ("", ""))
+        if doc != question.chapter:
+            logger.warning(
+                "%s: %s has no label %r, which should answer %r; mend the entry.",
+                _QUESTIONS, question.chapter, question.anchor, question.question, location=node,
+            )  # fmt: skip
+            continue
+        if doc not in chapters:
+            chapters[doc] = app.env.get_doctree(doc)
+        places[question] = (f"{link(doc)}#{anchor}", _section_of(chapters[doc], anchor))
+    return answered(list(places), lambda doc: app.env.titles[doc].astext(), places.__getitem__)
+
+
+def _section_of(chapter: nodes.document, anchor: str) -> str:
+    """Return the title of the section that an anchor stands in or names."""
+    found = next((n for n in chapter.findall(nodes.Element) if anchor in n.get("ids", ())), None)
+    while found is not None and not isinstance(found, nodes.section):
+        found = found.parent
+    section = found if found is not None else chapter
+    return str(next(iter(section.findall(nodes.title))).astext())
 
 
 def _raw(html: str) -> nodes.raw:

@@ -1,0 +1,343 @@
+"""Tests of the built site: every page in a real browser, its search, its links, its notebooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from functools import cache, partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from nbclient import NotebookClient
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from insidetorch import facts
+
+pytestmark = pytest.mark.site
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "_build" / "html"
+LEDGER = ROOT / "_build" / "ledger.json"
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+FLAGS = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-quic",
+]
+
+
+def _documents() -> list[str]:
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    return [toc["root"], *listed]
+
+
+DOCUMENTS = _documents()
+CHAPTERS = [doc for doc in DOCUMENTS if doc.startswith("notebooks/")]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def site() -> Path:
+    if not (SITE / "index.html").is_file():
+        pytest.fail("There is no site to test in _build/html; run `make book` first.", False)
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Serve the site below a path prefix: its folder's name."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    handler = partial(Quiet, directory=site.parent)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/{site.name}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = facts.chromium()
+    if program is None:
+        pytest.fail("No Chromium is on PATH; install the package `chromium`.", False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport=DESKTOP, color_scheme="light")  # type: ignore[arg-type]
+    yield context
+    context.close()
+
+
+def pages() -> list[Path]:
+    """Return the pages of the site, without the theme's template files."""
+    return sorted(p for p in SITE.rglob("*.html") if "_static" not in p.relative_to(SITE).parts)
+
+
+@cache
+def soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def watch(page: Page) -> list[str]:
+    """Collect what a page complains of and whom else it talks to."""
+    troubles: list[str] = []
+    page.on(
+        "console",
+        lambda message: (
+            troubles.append(f"console {message.type}: {message.text}")
+            if message.type in ("error", "warning")
+            else None
+        ),
+    )
+    page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
+    page.on("requestfailed", lambda request: troubles.append(f"not loaded: {request.url}"))
+
+    def elsewhere(request: Any) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in ("file", "data", "blob") and url.hostname != "127.0.0.1":
+            troubles.append(f"talks to {request.url}")
+
+    page.on("request", elsewhere)
+    return troubles
+
+
+def too_wide(page: Page) -> list[str]:
+    """Return what reaches out of the page's width, apart from what scrolls in its own box."""
+    found: list[str] = page.evaluate(
+        """() => {
+          const width = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= width) return [];
+          const scrolls = e => e && (/(auto|scroll|hidden)/.test(getComputedStyle(e).overflowX)
+                                     || scrolls(e.parentElement));
+          return [...document.querySelectorAll('main *')]
+            .filter(e => e.getBoundingClientRect().right > width + 1 && !scrolls(e.parentElement))
+            .map(e => e.outerHTML.slice(0, 120)).concat('the page scrolls sideways');
+        }"""
+    )
+    return found
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("doc", DOCUMENTS)
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_a_page_opens_quietly(
+    browser: Browser, address: str, scheme: str, doc: str, viewport: Any
+) -> None:
+    context = browser.new_context(viewport=viewport)
+    try:
+        page = context.new_page()
+        troubles = watch(page)
+        start = address if scheme == "http" else SITE.as_uri()
+        page.goto(f"{start}/{doc}.html", wait_until="load")
+        page.wait_for_timeout(200)
+        assert troubles == []
+        assert too_wide(page) == []
+        title = page.locator("article h1").first.inner_text().rstrip("#").strip()
+        assert title
+        assert "Inside PyTorch" in page.title()
+        icon = page.locator("link[rel~='icon']").first.get_attribute("href")
+        assert icon is not None
+        assert (SITE / doc).parent.joinpath(urlsplit(icon).path).is_file()
+    finally:
+        context.close()
+
+
+def test_the_first_page_is_reached_from_the_folder(context: BrowserContext, address: str) -> None:
+    page = context.new_page()
+    page.goto(f"{address}/index.html")
+    page.wait_for_url("**/book/index.html")
+    assert page.locator("article h1").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [("how a claim held", "How to read"), ("evaluate_function", None), ("GraphTask", None)],
+)
+def test_the_search_finds_words_and_symbols(
+    context: BrowserContext, address: str, scheme: str, words: str, where: str | None
+) -> None:
+    page = context.new_page()
+    troubles = watch(page)
+    start = address if scheme == "http" else SITE.as_uri()
+    page.goto(f"{start}/{DOCUMENTS[0]}.html")
+    page.keyboard.press("Control+k")
+    field = page.locator("#pst-search-dialog input[type=search]")
+    field.wait_for(state="visible")
+    field.fill(words)
+    field.press("Enter")
+    page.wait_for_url("**/search.html?*")
+    page.locator("#search-results ul.search li").first.wait_for()
+    results = page.locator("#search-results ul.search").inner_text()
+    wanted = where or soup(SITE / f"{CHAPTERS[0]}.html").h1.get_text().rstrip("#").split(". ")[-1]
+    assert wanted in results
+    page.wait_for_timeout(300)
+    assert troubles == []
+
+
+def test_the_theme_can_be_switched_to_dark(context: BrowserContext, address: str) -> None:
+    page = context.new_page()
+    page.goto(f"{address}/{CHAPTERS[0]}.html")
+    shades = {}
+    for _ in range(3):
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        shades[theme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.locator(".article-header-buttons .theme-switch-button").click()
+    assert set(shades) == {"light", "dark"}
+    assert shades["light"] != shades["dark"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("doc", DOCUMENTS)
+def test_a_page_is_accessible(browser: Browser, address: str, doc: str, theme: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(viewport=DESKTOP, color_scheme=theme)  # type: ignore[arg-type]
+    try:
+        page = context.new_page()
+        page.goto(f"{address}/{doc}.html")
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        found = Axe().run(page).response["violations"]
+        grave = [
+            f"{violation['id']} ({violation['impact']}): {node['html'][:160]}"
+            for violation in found
+            if violation["impact"] in ("critical", "serious")
+            for node in violation["nodes"][:3]
+        ]
+        assert grave == []
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_a_folded_solution_opens_by_keyboard(
+    context: BrowserContext, address: str, doc: str
+) -> None:
+    page = context.new_page()
+    page.goto(f"{address}/{doc}.html")
+    folded = page.locator("article div.cell details.hide").filter(has_text="Show the solution")
+    assert folded.count() > 2
+    first = folded.first
+    code = first.locator("pre").first
+    assert not code.is_visible()
+    first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    code.wait_for(state="visible")
+    assert code.inner_text().strip()
+
+
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_the_stamp_says_what_the_ledger_says(doc: str) -> None:
+    ledger = json.loads(LEDGER.read_text(encoding="utf-8"))
+    entry = next(chapter for chapter in ledger["chapters"] if chapter["doc"] == doc)
+    page = soup(SITE / f"{doc}.html")
+    stamp = page.select_one("ul.it-stamp")
+    assert stamp is not None
+    assert stamp.find_previous_sibling().name == "h1"
+    text = stamp.get_text(" ")
+    claims = [record for record in entry["records"] if record["kind"] == "claim"]
+    verdicts = [record for record in entry["records"] if record["kind"] == "verdict"]
+    assert ledger["torch"] in text
+    assert f"{len(claims)} of {len(claims)} claims held" in text
+    assert f"{len(verdicts)} verdicts" in text
+    assert stamp.select_one(f"a[href$='{ledger['commit']}']") is not None
+    assert stamp.select_one(".it-freshness").get_text() in ("fresh", "cached")
+
+
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_every_cell_with_an_output_shows_one(doc: str) -> None:
+    cells = [cell for cell in notebook_of(doc).cells if cell.cell_type == "code"]
+    shown = soup(SITE / f"{doc}.html").select("article div.cell")
+    assert len(shown) == len(cells)
+    for number, (cell, box) in enumerate(zip(cells, shown, strict=True), start=1):
+        outputs = box.select(".cell_output")
+        assert bool(outputs) == bool(cell.outputs), f"cell {number} of {doc}"
+        assert all(output.get_text(strip=True) or output.find(["svg", "img"]) for output in outputs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_a_downloaded_notebook_runs_elsewhere(
+    doc: str, context: BrowserContext, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = context.new_page()
+    page.goto(f"{address}/{doc}.html")
+    with page.expect_download() as download:
+        page.locator(".it-stamp a[download]").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert path.suffix == ".ipynb"
+    assert any(cell.get("outputs") for cell in notebook.cells)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    for name in [name for name in os.environ if name.startswith("INSIDETORCH_")]:
+        monkeypatch.delenv(name)
+    client = NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": tmp_path / "empty"}}
+    )
+    client.execute()
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_links_and_anchors_lead_somewhere() -> None:
+    """Follow every relative link of every page to its file and its anchor."""
+    broken = []
+    for path in pages():
+        for tag in soup(path).find_all(["a", "link", "script", "img", "source"]):
+            link = urlsplit(tag.get("href") or tag.get("src") or "")
+            if link.scheme or link.netloc or not (link.path or link.fragment):
+                continue
+            target = (path.parent / unquote(link.path)).resolve() if link.path else path
+            if link.path.startswith("/") or not target.is_file():
+                broken.append(f"{path.relative_to(SITE)}: {link.geturl()}")
+            elif link.fragment and target.suffix == ".html":
+                name = unquote(link.fragment)
+                if not soup(target).find(attrs={"id": name}) and tag.name == "a":
+                    broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such anchor)")
+    assert broken == []
+
+
+def test_the_site_tells_nothing_of_the_machine_it_was_built_on() -> None:
+    places = [str(ROOT), str(Path.home())]
+    texts = [path for suffix in ("html", "ipynb", "md", "js") for path in SITE.rglob(f"*.{suffix}")]
+    assert texts
+    telling = [
+        f"{path.relative_to(SITE)}: {place}"
+        for path in texts
+        for place in places
+        if place in path.read_text(encoding="utf-8")
+    ]
+    assert telling == []
+
+
+def notebook_of(doc: str) -> Any:
+    return nbformat.read(SITE / "_sources" / f"{doc}.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_the_landing_page_and_the_map_lead_to_each_chapter(doc: str) -> None:
+    for page in ("book/index", "book/source-map"):
+        links = [tag["href"] for tag in soup(SITE / f"{page}.html").select("article a[href]")]
+        assert any(link.endswith(f"{doc}.html") for link in links), page
