@@ -375,10 +375,9 @@ def _object(content: bytes, place: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BookError(_refusal(place, "it is not valid JSON")) from None
     _check(isinstance(entry, dict), place, "it is no JSON object")
-    if entry.get("schema") != SCHEMA:
-        raise BookError(
-            _refusal(place, f"its schema is {entry.get('schema')!r}, and this book reads {SCHEMA}")
-        )
+    schema = entry.get("schema")
+    if type(schema) is not int or schema != SCHEMA:
+        raise BookError(_refusal(place, f"its schema is {schema!r}, and this book reads {SCHEMA}"))
     return dict(entry)
 
 

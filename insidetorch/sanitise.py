@@ -253,7 +253,7 @@ class _Events(HTMLParser):
 
     def __init__(self, fragment: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.seen: list[object] = []
+        self.seen: list[tuple[str, object]] = []
         self._text = ""
         self.plain = "\0" not in fragment and "\r" not in fragment
         self.feed(fragment)
@@ -272,7 +272,7 @@ class _Events(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self._flush()
         if tag not in {"br", "col", "hr", "img", "wbr"}:
-            self.seen.append(f"/{tag}")
+            self.seen.append((f"/{tag}", ""))
 
     def handle_data(self, data: str) -> None:
         self._text += data
@@ -290,6 +290,8 @@ class _Events(HTMLParser):
         self.plain = False
 
     def _flush(self) -> None:
+        if self.seen and self.seen[-1][0] == "pre":
+            self._text = self._text.removeprefix("\n")  # as browsers do
         if self._text:
             self.seen.append(("", self._text))
         self._text = ""

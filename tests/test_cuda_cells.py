@@ -1,0 +1,479 @@
+"""CUDA cells: live with a device, replayed without, refused when stale; how they are recorded.
+
+The device is simulated: only the layer that names it is replaced. Every output is one that the
+cell really made, on the CPU.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from insidetorch import cell_code, cuda, machine, pretend, recordings
+from insidetorch.build import record as recorder
+from insidetorch.build.project import open_project
+from insidetorch.build.record import Script
+from insidetorch.build.record_cli import book_commit, scripts
+from insidetorch.build.record_worker import Shell, captured
+from insidetorch.errors import BookError
+from insidetorch.facts import tool
+from insidetorch.ledger import RECORD_MIME
+from insidetorch.machine import Machine
+from insidetorch.recordings import Recording, Run
+from insidetorch.side_by_side import measured, quantity, side_by_side
+
+ROOT = Path(__file__).parent.parent
+MACHINE = Machine(
+    ("Simulated device",), "9.0", 2**33, "1.2", "13.0", "2.13.0", "c" * 40, "3.12.1", "OS", "CPU"
+)  # fmt: skip
+RUN = Run("20260101t000000z-simulated", "2026-01-01T00:00:00Z", "b" * 40, MACHINE)
+FAKE = f"import insidetorch.machine as layer\nlayer.machine = lambda: layer.{MACHINE!r}\n"
+FAKE += "layer.answers = lambda: True\n"
+# The package finds out when it is imported whether IPython runs, so a kernel must import it itself.
+FAKE += "import sys\ndel sys.modules['insidetorch']\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Run cells one after another in one IPython shell, in a book's folder; return the outputs."""
+    (tmp_path / "_toc.yml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    for name in ("INSIDETORCH_BUILD", "INSIDETORCH_CHAPTER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(cuda, "_here", lambda: None)
+    monkeypatch.setattr(cuda, "_kept", {})
+    shell = Shell.instance()
+    cuda.register()
+
+    def cells(*sources: str) -> list[dict[str, Any]]:
+        with captured() as capture:
+            for source in sources:
+                result = shell.run_cell(source, store_history=True)
+                error = result.error_before_exec or result.error_in_exec
+                if error:
+                    raise error
+        return capture.outputs
+
+    yield cells
+    Shell.clear_instance()
+
+
+def record(root: Path, *sources: str, **changes: Any) -> Recording:
+    """Write a recording of the last of these cells, which prints what it would print."""
+    parts = cell_code.split(sources[-1])
+    assert parts is not None
+    name = cell_code.label(parts[0]).name
+    digest = cell_code.digest(parts[1], sources[:-1])
+    outputs = ({"stream": "stdout", "text": "recorded\n"},)
+    made = replace(Recording("demo", name, digest, RUN.id, 0.1, outputs), **changes)
+    folder = root / "recordings" / "demo"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_bytes(recordings.write(made))
+    (folder / f"run-{RUN.id}.json").write_bytes(recordings.write_run(RUN))
+    return made
+
+
+def states(outputs: list[dict[str, Any]]) -> list[str]:
+    found = [output.get("data", {}).get(RECORD_MIME, {}) for output in outputs]
+    return [entry["state"] for entry in found if entry.get("kind") == "cuda"]
+
+
+# ── The magic ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_recording_a_box_says_that_nothing_ran(run) -> None:
+    (box,) = run("%%cuda one --title 'A & B'\nraise SystemExit")
+    assert states([box]) == ["not recorded"]
+    assert "not yet recorded" in box["data"]["text/plain"]
+    assert 'class="it it-absent"' in box["data"]["text/html"]
+    assert "A &amp; B" in box["data"]["text/html"] and cuda.GUIDE in box["data"]["text/html"]
+
+
+def test_a_current_recording_is_replayed_with_its_provenance(run, tmp_path: Path) -> None:
+    cells = ("n = 4", "%%cuda one\nprint(n)  # here\n")
+    record(tmp_path, cells[0], "%%cuda one --title T\nprint( n )")
+    head, output = run(*cells)
+    assert output == {"stream": "stdout", "text": "recorded\n"}
+    assert states([head]) == ["recorded"]
+    text = head["data"]["text/plain"]
+    for fact in ("Simulated device", "1.2", "13.0", "2.13.0", "c" * 12, "3.12.1", "2026-01-01"):
+        assert fact in text and fact in head["data"]["text/html"]
+    assert "b" * 12 in text
+    entry = head["data"][RECORD_MIME]
+    assert entry["gpu"] == "Simulated device" and entry["book_commit"] == "b" * 40
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [("n = 4", "%%cuda one\nprint(n + 1)"), ("n = 5", "%%cuda one\nprint(n)")],
+    ids=["cell", "helper"],
+)
+def test_a_stale_recording_is_not_shown_and_fails_the_build(
+    run, tmp_path: Path, monkeypatch, cells: tuple[str, str]
+) -> None:
+    record(tmp_path, "n = 4", "%%cuda one\nprint(n)")
+    (box,) = run(*cells)
+    assert states([box]) == ["stale"] and "recorded\n" not in json.dumps(box)
+    monkeypatch.setenv("INSIDETORCH_BUILD", "1")
+    with pytest.raises(BookError) as refused:
+        run(*cells)
+    assert "demo/one.json" in str(refused.value) and "%%cuda one" in str(refused.value)
+    assert "make record CHAPTERS=demo" in str(refused.value)
+
+
+def test_running_a_cell_again_does_not_make_its_recording_stale(run, tmp_path: Path) -> None:
+    cells = ("n = 4", "%%cuda one\nprint(n)")
+    record(tmp_path, *cells)
+    assert states(run(*cells, *cells, "n = 5", cells[1])) == ["recorded"] * 3
+
+
+def test_with_a_device_the_cell_runs_and_names_the_machine(run, monkeypatch) -> None:
+    monkeypatch.setattr(cuda, "_here", lambda: MACHINE)
+    head, printed, value = run("x = 20", "%%cuda one\nprint(x)\ny = x + 1\ny * 2")
+    assert states([head]) == ["live"] and "Simulated device" in head["data"]["text/plain"]
+    assert printed == {"stream": "stdout", "text": "20\n"}
+    assert value["data"]["text/plain"] == "42"
+    assert run("print(y)") == [{"stream": "stdout", "text": "21\n"}]
+    with pytest.raises(ZeroDivisionError):
+        run("%%cuda two\n1 / 0")
+
+
+def test_a_machine_that_is_too_small_replays(run, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(cuda, "_here", lambda: MACHINE)
+    (box,) = run("%%cuda one --gpus 2\nraise SystemExit")
+    assert "needs 2 GPUs, and this machine has 1" in box["data"]["text/plain"]
+    (box,) = run("%%cuda two --memory 16GiB\nraise SystemExit")
+    assert "needs 16 GiB of GPU memory, and this machine has 8 GiB" in box["data"]["text/plain"]
+    record(tmp_path, "%%cuda three --gpus 2\n1")
+    assert states(run("%%cuda three --gpus 2\n1")) == ["recorded"]
+
+
+def test_foreign_html_is_cleaned_and_artefacts_are_linked(run, tmp_path: Path) -> None:
+    item = recordings.Artifact("one.t.json.gz", "a <trace>", 3 * 2**20, "0" * 64)
+    html = '<p class="it">a<script>1</script><img src="https://evil.example"></p>'
+    outputs = ({"data": {"text/html": html}, "metadata": {}},)
+    record(tmp_path, "%%cuda one\n1", outputs=outputs, artifacts=(item,))
+    _, shown, links = run("%%cuda one\n1")
+    assert shown["data"]["text/html"] == '<p class="it">a<img></p>'
+    assert 'href="../recordings/demo/one.t.json.gz"' in links["data"]["text/html"]
+    assert (
+        "a &lt;trace&gt;" in links["data"]["text/html"] and "3.0 MiB" in links["data"]["text/plain"]
+    )
+
+
+def test_what_a_cell_keeps_must_be_json_and_files_must_exist(tmp_path: Path) -> None:
+    for value in (float("nan"), {1, 2}, object()):
+        with pytest.raises(BookError, match="record_data"):
+            cuda.record_data("x", value)
+    with pytest.raises(BookError, match="no such file"):
+        cuda.artifact(tmp_path / "absent", "a trace")
+    (tmp_path / "a b").write_text("")
+    with pytest.raises(BookError, match="a b"):
+        cuda.artifact(tmp_path / "a b", "a trace")
+    assert cuda.take() == ({}, [])
+
+
+# ── On the page ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_on_the_page_the_magic_line_is_gone_and_the_cell_is_tagged() -> None:
+    cell = {"cell_type": "code", "source": "%%cuda one\nprint(1)", "metadata": {"tags": ["x"]}}
+    staged = recordings.stage_cell(cell)
+    assert staged["source"] == "print(1)" and staged["metadata"]["tags"] == ["x", "it-cuda"]
+    assert cell["source"].startswith("%%cuda"), "the notebook that readers get keeps it"
+    for other in (
+        {"cell_type": "code", "source": "print(1)", "metadata": {}},
+        {"cell_type": "markdown", "source": "%%cuda one\n", "metadata": {}},
+    ):
+        assert recordings.stage_cell(other) == other
+
+
+# ── The recorder ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Simulate a device, in this process and in those it starts; return a folder for a book."""
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "sitecustomize.py").write_text(FAKE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
+    monkeypatch.setattr(machine, "machine", lambda: MACHINE)
+    (tmp_path / "book").mkdir()
+    return tmp_path / "book"
+
+
+def script(*sources: str, name: str = "demo") -> Script:
+    return Script(f"notebooks/{name}", tuple({"source": s, "tags": []} for s in sources))
+
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nnot much of a picture").decode()
+SETUP = (
+    "import sys\nimport torch\nfrom IPython.display import HTML, Image, display\n"
+    "from insidetorch import claim\nn = 4"
+)
+SHOWING = textwrap.dedent(f"""\
+    %%cuda shows --title "All kinds"
+    import base64
+    print("out <b>", flush=True)
+    print("err", file=sys.stderr)
+    display(HTML("<p class='it'>a &amp; b</p>"))
+    display(Image(base64.b64decode({PNG!r})))
+    claim("n is `4`", n == 4, n=n)
+    torch.arange(n)
+    """)
+
+
+@pytest.mark.slow
+def test_one_file_runs_with_a_device_and_without(device: Path, monkeypatch) -> None:
+    """What a reader without a GPU sees is, byte for byte, what the recording machine showed."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    recorder.record([script(SETUP, SHOWING)], device, say=lambda line: None)
+    (device / "_toc.yml").write_text("")
+    (device / "sitecustomize.py").write_text(FAKE)
+
+    def execute(**environment: str) -> list[dict[str, Any]]:
+        book = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in (SETUP, SHOWING)]
+        )
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "INSIDETORCH_BUILD": "1", **environment}
+        NotebookClient(book).execute(cwd=str(device / "notebooks"), env=env)
+        shown = []
+        for output in book.cells[1].outputs:
+            data = dict(output.get("data", {}))
+            if "image/png" in data:
+                data["image/png"] = "".join(data["image/png"].split())
+            shown.append({"text": output.get("text"), **data})
+        return shown
+
+    live = execute(PYTHONPATH=f"{device}{os.pathsep}{ROOT}")
+    replayed = execute()
+    assert live[0][RECORD_MIME]["state"] == "live"
+    assert replayed[0][RECORD_MIME]["state"] == "recorded"
+    assert len(live) == 7
+    assert replayed[1:] == live[1:]
+    assert replayed[4]["image/png"] == PNG
+
+
+@pytest.mark.slow
+def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -> None:
+    book = script(
+        "n = 4",
+        "%%cuda first\nfrom insidetorch.cuda import artifact, record_data\n"
+        "from pathlib import Path\nPath('t.json').write_text('{}')\n"
+        "artifact('t.json', 'a trace')\nrecord_data('d', {'x': [1, 2.5]})\nprint(n)",
+        "raise ValueError('only on this machine')",
+        "%%cuda fails\nprint('before')\n1 / 0",
+        "%%cuda dies\nimport os\nos._exit(3)",
+        "%%cuda large\nprint('x' * 3_000_000)",
+        "%%cuda two-gpus --gpus 2\n1",
+        "%%cuda last\nk = n + 1\nprint(k)",
+        "%%cuda uses-last\nk",
+    )
+    said: list[str] = []
+    outcome = recorder.record([book], device, say=said.append)
+    assert outcome.recorded == ["demo/first", "demo/last", "demo/uses-last"]
+    assert outcome.failed["demo/fails"] == "ZeroDivisionError: division by zero"
+    assert outcome.failed["demo/dies"] == "the process ended with 3 in dies"
+    assert "artifact" in outcome.failed["demo/large"]
+    assert "2 GPUs" in outcome.skipped["demo/two-gpus"]
+    assert outcome.setup == {"demo/cell 3": "ValueError: only on this machine"}
+
+    folder = device / "recordings" / "demo"
+    first = recordings.load(folder / "first.json")
+    assert first.data == {"d": {"x": [1, 2.5]}} and first.artifacts[0].title == "a trace"
+    assert first.outputs[-1]["text"].endswith("4\n")
+    assert recordings.run_of(first, device / "recordings").machine == MACHINE
+    assert first.digest == recordings.chapter_digests(book.sources, lambda name: None)["first"]
+    assert list(recordings.artifacts(device / "recordings")) == [folder / "first.t.json.gz"]
+
+    mended = [cell["source"].replace("1 / 0", "n / 8") for cell in book.cells]
+    del mended[4:7]
+    mended[1] = "%%cuda other\n1"
+    said.clear()
+    outcome = recorder.record([script(*mended)], device, say=said.append)
+    assert outcome.recorded == ["demo/other", "demo/fails"]
+    assert outcome.current == ["demo/last", "demo/uses-last"]
+    assert any("demo/first.json belongs to no cell" in line for line in said)
+    outcome = recorder.record([script(*mended)], device, everything=True, say=said.append)
+    assert len(outcome.recorded) == 4
+    assert len(list(folder.glob("run-*.json"))) == 2, "of the orphan, and of this run"
+
+
+def test_without_a_gpu_the_recorder_refuses_in_one_sentence(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "machine", lambda: None)
+    with pytest.raises(BookError, match="no CUDA device"):
+        recorder.record([script("%%cuda one\n1")], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_chapter_is_named_with_those_there_are(device: Path) -> None:
+    with pytest.raises(BookError, match="'other' with CUDA cells; there are: demo"):
+        recorder.record(
+            [script("%%cuda one\n1"), script("1", name="x")], device, chapters=["other"]
+        )
+
+
+def test_another_machine_or_release_makes_a_recording_old(tmp_path: Path) -> None:
+    made = record(tmp_path, "%%cuda one\n1")
+    folder = tmp_path / "recordings"
+    assert recorder.is_current(made, made.digest, MACHINE, folder)
+    assert recorder.is_current(made, made.digest, replace(MACHINE, cpu="other"), folder)
+    assert not recorder.is_current(made, "0" * 64, MACHINE, folder)
+    assert not recorder.is_current(None, made.digest, MACHINE, folder)
+    for change in ({"torch": "2.14.0"}, {"gpus": ("other",)}, {"driver": "2"}):
+        assert not recorder.is_current(made, made.digest, replace(MACHINE, **change), folder)
+
+
+def timing(median: float, iqr: float, label: str = "add") -> dict[str, Any]:
+    entry = {"kind": "timing", "label": label, "median": median, "iqr": iqr}
+    return {"data": {"text/plain": f"{median}", RECORD_MIME: entry}, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("took 3.25 ms on 4", "took 3.30 ms on 4", []),
+        ("took 3.25 ms on 4", "took 6.50 ms on 4", ["“took 3.25 ms on 4” → “took 6.50 ms on 4”"]),
+        ("1,000 nodes", "1e3 nodes", []),
+        ("a 1\nb 2", "a 1\nb 3", ["“b 2” → “b 3”"]),
+        ("same\n1", "other\n1", ["1 lines are new, 1 are gone"]),
+    ],
+)
+def test_numbers_that_moved_beyond_the_noise_are_told(
+    before: str, after: str, expected: list[str]
+) -> None:
+    def made(text: str) -> Recording:
+        outputs = ({"stream": "stdout", "text": text},)
+        return Recording("demo", "one", "0" * 64, RUN.id, 0.1, outputs)
+
+    assert recorder.changes(made(before), made(after)) == expected
+
+
+def test_a_timing_moved_if_it_left_its_spread() -> None:
+    def told(after: dict[str, Any]) -> list[str]:
+        old = Recording("demo", "one", "0" * 64, RUN.id, 0.1, (timing(1.0, 0.3),))
+        return recorder.changes(old, replace(old, outputs=(after,)))
+
+    assert told(timing(1.25, 0.1)) == [] and told(timing(1.05, 0.01)) == []
+    assert told(timing(2.0, 0.1)) == ["add: 1 s → 2 s (+100%)"]
+    assert told(timing(2.0, 0.1, label="other")) == []
+
+
+def test_the_books_recordings_fit_its_cells() -> None:
+    book = scripts(open_project(ROOT))
+    find_module = cell_code.module_source([ROOT])
+    assert recorder.orphans(book, ROOT / "recordings") == []
+    for entry in book:
+        for name, digest in recordings.chapter_digests(entry.sources, find_module).items():
+            path = ROOT / "recordings" / entry.name / f"{name}.json"
+            assert not path.is_file() or recordings.load(path).digest == digest, path
+
+
+def test_the_books_commit_is_of_this_checkout(tmp_path: Path) -> None:
+    assert book_commit(tmp_path) == ""
+
+
+# ── Beside the CPU ──────────────────────────────────────────────────────────────────────────────
+
+CPU = {"rows": {"add": 10e9, "mul": 5e9}, "unit": "B/s", "limit": {"name": "a copy", "value": 20e9}}
+
+
+def test_both_sides_stand_in_one_table_each_with_its_machine_and_limit(run, tmp_path) -> None:
+    gpu = measured({"add": 3e12}, unit="B/s", limit=(4e12, "a copy there"))
+    record(tmp_path, "%%cuda one\n1", data={"bandwidth": gpu})
+    run("%%cuda one\n1")
+    text = side_by_side("bandwidth", CPU, caption="Adding").text
+    assert "Adding" in text and "300 ×" in text and "75 %" in text and "50 %" in text
+    assert "10 GB/s" in text and "3 TB/s" in text and "4 TB/s" in text
+    assert "GPU: Simulated device" in text and "recorded 2026-01-01" in text
+    assert "this build" in text
+
+
+def test_without_a_recording_the_gpu_column_says_so(run) -> None:
+    shown = side_by_side("bandwidth", CPU, caption="Adding")
+    assert "not yet recorded" in shown.text and "not yet recorded" in shown.html
+    assert "5 GB/s" in shown.text and "×" not in shown.text
+
+
+def test_a_live_cell_gives_its_own_numbers(run, monkeypatch) -> None:
+    monkeypatch.setattr(cuda, "_here", lambda: MACHINE)
+    keep = "record_data('t', {'rows': {'add': 0.5}, 'unit': 's', 'limit': None})"
+    run("from insidetorch.cuda import record_data", f"%%cuda one\n{keep}")
+    cpu = measured({"add": 1.0}, unit="s")
+    assert "0.5 ×" in side_by_side("t", cpu, caption="Time").text
+    with pytest.raises(BookError, match=r"in B/s and the GPU in s"):
+        side_by_side("t", CPU, caption="Time")
+
+
+def test_results_of_bench_keep_their_rate_or_their_time() -> None:
+    from insidetorch import bench
+
+    timed = bench("x + 1", globals={"x": 1}, min_run_time=0.01)
+    rated = bench("x + 1", globals={"x": 1}, min_run_time=0.01, work=8.0, unit="B")
+    assert measured({"a": timed}) == {"rows": {"a": timed.median}, "unit": "s", "limit": None}
+    assert measured({"a": rated}, limit=(1e9, "l"))["unit"] == "B/s"
+    with pytest.raises(BookError, match="B/s and s"):
+        measured({"a": timed, "b": rated})
+    with pytest.raises(BookError, match="nothing to keep"):
+        measured({})
+    assert quantity(1.5e-3, "s") == "1.5 ms" and quantity(7, "kernels") == "7 kernels"
+
+
+# ── Without a device ────────────────────────────────────────────────────────────────────────────
+
+KERNEL = """
+__global__ void scale(const float* x, float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+"""
+
+
+def softmax_times_sigmoid(x):
+    import torch
+
+    return torch.softmax(x, -1) * torch.sigmoid(x)
+
+
+def test_fake_tensors_live_on_a_device_that_is_not_there() -> None:
+    text = pretend.fake_cuda(softmax_times_sigmoid, (4, 8)).text
+    assert "Nothing was run" in text and "cuda:0" in text
+    assert "aten._softmax.default" in text and "4×8" in text
+
+
+@pytest.mark.slow
+def test_inductor_writes_triton_for_a_gpu_that_is_not_there() -> None:
+    text = pretend.triton_code(softmax_times_sigmoid, (64, 1024)).text
+    assert "Nothing was run" in text and "@triton.jit" in text
+    assert "tl.load" in text and "tl.sigmoid" in text and "tl.store" in text
+    assert text.count("@triton.jit") == 1, "softmax and sigmoid are one kernel"
+    with pytest.raises(BookError, match="defined with def"):
+        pretend.triton_code(lambda x: x, (1,))
+    with pytest.raises(BookError, match=r"triton_code\(softmax_times_sigmoid"):
+        pretend.triton_code(softmax_times_sigmoid, (4,), (4,))
+
+
+def test_ptx_and_sass_say_what_they_are_or_what_is_missing(monkeypatch) -> None:
+    if tool("nvcc"):
+        text = pretend.ptx(KERNEL).text
+        assert "Nothing was run" in text and "fma.rn.f32" in text and "st.global" in text
+        assert "multiply and add with one rounding" in text
+        with pytest.raises(BookError, match="nvcc refuses the source"):
+            pretend.ptx("__global__ void f() { nonsense }")
+        with pytest.raises(BookError, match="no architecture"):
+            pretend.ptx(KERNEL, arch="-run")
+    if tool("nvcc") and tool("cuobjdump"):
+        assert "FFMA" in pretend.sass(KERNEL).text
+    monkeypatch.setattr(pretend, "tool", lambda *names: None)
+    for shown in (pretend.ptx(KERNEL), pretend.sass(KERNEL)):
+        assert "not installed" in shown.text and "it-absent" in shown.html
