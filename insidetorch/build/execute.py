@@ -165,7 +165,9 @@ async def _kernel(
         try:
             with log.open("wb") as errors:
                 await client.async_start_new_kernel(
-                    cwd=str(chapter.path.parent), env=dict(env), stderr=errors
+                    cwd=str(chapter.path.parent),
+                    env={**env, "INSIDETORCH_CHAPTER": chapter.path.stem},
+                    stderr=errors,
                 )
             await client.async_start_new_kernel_client()
         except RuntimeError as error:
