@@ -272,3 +272,66 @@ def _replace(name: _Name, value: object) -> None:
     name.get()
     owner, _, attribute = name.path.rpartition(".")
     setattr(import_module(owner), attribute, value)
+
+
+# ── Modules (chapter nn-module) ─────────────────────────────────────────────────────────────────
+
+
+def _state() -> object:
+    import torch
+
+    return torch.nn.Identity().state_dict()
+
+
+def _profile() -> object:
+    import torch
+
+    return torch.autograd.profiler.profile()
+
+
+_KWARGS_HOOKS = _Name("torch.nn.modules.module._global_forward_hooks_with_kwargs", ("2.13",))
+_STATE_METADATA = _Name("collections.OrderedDict._metadata", ("2.13",), _state)
+_SKIP_HOOK_GUARDS = _Name("torch._dynamo.config.skip_nnmodule_hook_guards", ("2.13",))
+_DYNAMO_PATCH = _Name("torch._dynamo.config.patch", ("2.13",))
+_KINETO_RESULTS = _Name("torch.autograd.profiler.profile.kineto_results", ("2.13",), _profile)
+
+
+def global_kwargs_hooks() -> dict[int, bool]:
+    """Return the table of global forward hooks that take keyword arguments, by handle number.
+
+    `torch.nn.modules.module._global_forward_hooks_with_kwargs`: the table itself. Seen in 2.13.
+    """
+    hooks: dict[int, bool] = _KWARGS_HOOKS.get()
+    return hooks
+
+
+def state_metadata(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what a state dict says about its modules beside the tensors: version, by prefix.
+
+    The attribute ``_metadata`` that `Module.state_dict` puts on its result. Seen in 2.13.
+    """
+    metadata: dict[str, dict[str, Any]] = _STATE_METADATA.of(state)
+    return metadata
+
+
+def guard_module_hooks() -> Any:
+    """Return a context in which Dynamo checks, at each call, that no module's hooks changed.
+
+    `torch._dynamo.config.skip_nnmodule_hook_guards`, switched off. Seen in 2.13.
+    """
+    _SKIP_HOOK_GUARDS.get()
+    return _DYNAMO_PATCH.get()(skip_nnmodule_hook_guards=False)
+
+
+def memory_events(function: Callable[[], object]) -> list[int]:
+    """Return the bytes of each allocation (> 0) and release (< 0) on the CPU, in order.
+
+    `torch.autograd.profiler.profile.kineto_results`, whose raw events named ``[memory]`` are what
+    the CPU allocator reported. Seen in 2.13.
+    """
+    import torch
+
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        function()
+    events = _KINETO_RESULTS.of(profile).events()
+    return [event.nbytes() for event in events if event.name() == "[memory]"]
