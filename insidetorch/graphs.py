@@ -83,7 +83,9 @@ def autograd_graph(
             f"{tree}\n{note}",
         )
     picture = graph(as_dot(found), alt=describe(found))
-    return Display(picture.html, tree)
+    key = "# is the sequence number of a node, […] the shape of a value that its operation returned"
+    key += "; circled, its turn in the backward pass." if order is not None else "."
+    return Display(f'{picture.html}<p class="it it-key">{escape(key)}</p>', tree)
 
 
 def read(
@@ -217,8 +219,8 @@ def _saved(node: Any) -> tuple[str, ...]:
 
 
 def shape_text(shape: Sequence[int]) -> str:
-    """Return a shape as text: ``3×4``, or ``scalar`` for no dimensions."""
-    return "×".join(map(str, shape)) if shape else "scalar"
+    """Return a shape as text: ``[3, 4]``, or ``scalar`` for no dimensions."""
+    return str(list(shape)) if shape else "scalar"
 
 
 def circled(number: int) -> str:
