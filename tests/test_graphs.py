@@ -81,7 +81,7 @@ def test_saved_tensors_and_freed_ones(diamond):
     *_, y = diamond
     nodes = by_name(graphs.read(y, saved=True))
     assert nodes["ExpBackward0"].saved == ("result [3, 4]",)
-    assert set(nodes["MulBackward0"].saved) == {"self 3×4", "other 4"}
+    assert set(nodes["MulBackward0"].saved) == {"self [3, 4]", "other [4]"}
     y.backward()
     assert by_name(graphs.read(y, saved=True))["ExpBackward0"].saved == ("freed",)
 
