@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from insidetorch.build.project import Chapter
@@ -63,10 +65,16 @@ def entry(
     }
 
 
-def ledger(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the whole ledger, from the chapters' parts in reading order."""
+def ledger(
+    entries: Iterable[Mapping[str, Any]], before: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the whole ledger, from the chapters' parts in reading order.
+
+    :param before: the ledger of the last build if no page changed since, else None. Where
+        nothing but the freshness differs, the site is still the one built then, and says so.
+    """
     torch = torch_facts()
-    return {
+    new = {
         "built": now(),
         "torch": torch.release if torch else "",
         "commit": torch.commit if torch else "",
@@ -74,6 +82,27 @@ def ledger(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "cpu": cpu_name(),
         "chapters": list(entries),
     }
+    if before is not None and same(before, new):
+        new["built"] = before["built"]
+    return new
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two ledgers differ in nothing but when they were made."""
+    return _apart_from_time(one) == _apart_from_time(other)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Return the ledger that the last build left, or None."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _apart_from_time(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    chapters = [{**chapter, "fresh": None} for chapter in ledger.get("chapters", ())]
+    return {**ledger, "built": None, "chapters": chapters}
 
 
 def undeclared_warnings(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from insidetorch.build.lock import build_lock
 from insidetorch.build.needs import check_graphviz, check_torch
 from insidetorch.build.progress import ChapterProgress, say_failures
 from insidetorch.build.project import Chapter, Project
-from insidetorch.build.render import start_renderer
+from insidetorch.build.render import Renderer
 from insidetorch.build.runs import Failure, Run
 from insidetorch.build.stage import stage
 from insidetorch.build.wheel import start_wheel
@@ -93,14 +93,14 @@ def build_book(project: Project, options: Options, console: Console) -> int:
         if not options.any_torch:
             check_torch(project)
         check_graphviz(pages)
-        renderer = start_renderer(project)
+        renderer = Renderer(project)
         stack.callback(renderer.close)
         wheel_job = start_wheel(project)
         if wheel_job is not None:
             stack.callback(wheel_job.close)
 
         chapters = [page for page in pages if isinstance(page, Chapter)]
-        outcome = _execute(project, chapters, options, console)
+        outcome = _execute(project, chapters, options, console, renderer)
         merged = {
             chapter.doc: notebooks.merge(chapter, outcome.executed[chapter.doc])
             for chapter in chapters
@@ -121,12 +121,16 @@ def build_book(project: Project, options: Options, console: Console) -> int:
                 chapter, merged[chapter.doc], part, outcome.failures.get(chapter.doc)
             )
         ]
-        text = json.dumps(ledger_file.ledger(entries), indent=1, ensure_ascii=False)
-        write(project.build / "ledger.json", text)
-
         rendering = time.monotonic()
-        stage(project, pages, merged)
-        complaints = renderer.render(pages)
+        renderer.open()
+        path = project.build / "ledger.json"
+        before = ledger_file.read(path)
+        if stage(project, pages, merged):
+            before = None
+        ledger = ledger_file.ledger(entries, before)
+        write(path, json.dumps(ledger, indent=1, ensure_ascii=False))
+        changed = before is None or not ledger_file.same(ledger, before)
+        complaints = renderer.render(pages, changed)
         console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
         problems += complaints
         wheel = wheel_job.wait() if wheel_job is not None else None
@@ -161,7 +165,11 @@ def build_book(project: Project, options: Options, console: Console) -> int:
 
 
 def _execute(
-    project: Project, chapters: list[Chapter], options: Options, console: Console
+    project: Project,
+    chapters: list[Chapter],
+    options: Options,
+    console: Console,
+    renderer: Renderer,
 ) -> _Outcome:
     keys = {chapter.doc: key(ingredients(chapter, project)) for chapter in chapters}
     outcome = _Outcome(keys, Cache(project.cache / "executed"))
@@ -182,6 +190,8 @@ def _execute(
     to_run = [chapter for chapter in chapters if chapter.doc not in outcome.executed]
     if to_run:
         from insidetorch.build.execute import execute, longest_first
+
+        renderer.start()
 
         workers = min(options.workers or cores(), len(to_run))
         console.print(

@@ -9,8 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+import sysconfig
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import insidetorch
@@ -21,40 +21,62 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PROBLEM = re.compile(r"\b(?:WARNING|ERROR|CRITICAL|SEVERE|Error|Exception)\b")
 
 
-@dataclass(frozen=True)
 class Renderer:
-    """One rendering, whose Sphinx loads while the chapters are executed."""
+    """One rendering, whose Sphinx can load while the chapters are executed."""
 
-    project: Project
-    process: subprocess.Popen[str]
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._process: subprocess.Popen[str] | None = None
+        self._known = ""
 
     @property
     def output(self) -> Path:
         """Where the rendered site is; not yet the published one."""
         return _folder(self.project) / "_build" / "html"
 
-    def render(self, pages: Iterable[Page]) -> list[str]:
+    def start(self) -> subprocess.Popen[str]:
+        """Start loading Sphinx in a process of its own, unless that is done already."""
+        if self._process is None:
+            self._process = _start(self.project)
+        return self._process
+
+    def open(self) -> None:
+        """Take the last rendering in hand, before the stage is touched.
+
+        Until `accept`, it counts as unfinished, so that a build that is killed leaves no page
+        behind that does not fit the stage.
+        """
+        mark = _folder(self.project) / "fingerprint"
+        if (self.output / "index.html").is_file() and mark.is_file():
+            self._known = mark.read_text(encoding="ascii")
+        mark.unlink(missing_ok=True)
+
+    def render(self, pages: Sequence[Page], changed: bool) -> list[str]:
         """Render the stage; return what Sphinx complained of, nothing if all is well.
 
         The folder of the last rendering is used again unless something changed that Sphinx
         does not watch: the table of contents, a title (other pages show it), a static file, the
-        extension, the pins. A rendering that was not accepted is never used again, so that its
-        warnings come back until they are mended.
+        extension, the installed packages. A rendering that was not accepted is never used again,
+        so that its warnings come back until they are mended.
+
+        :param changed: whether the stage or the ledger differs from the last rendering's; if
+            nothing does, that rendering stands.
         """
         folder = _folder(self.project)
-        mark = folder / "fingerprint"
-        known = mark.read_text(encoding="ascii") if mark.is_file() else ""
-        if known != self._fingerprint(pages):
+        same = self._known == self._fingerprint(pages)
+        if same and not changed:
+            return []
+        if not same:
             shutil.rmtree(folder, ignore_errors=True)
-        mark.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         arguments = [
             "build", str(self.project.stage), "--path-output", str(folder),
             "-q", "-W", "--keep-going", "-n",
         ]  # fmt: skip
-        _, said = self.process.communicate(json.dumps(arguments) + "\n")
+        process = self.start()
+        _, said = process.communicate(json.dumps(arguments) + "\n")
         problems = complaints(said, self.project)
-        if self.process.returncode and not problems:
+        if process.returncode and not problems:
             last = [line for line in _COLOUR.sub("", said).splitlines() if line.strip()][-1:]
             problems = [f"Jupyter Book failed: {' '.join(last) or 'it gave no reason'}"]
         return problems
@@ -65,17 +87,16 @@ class Renderer:
 
     def close(self) -> None:
         """End the process if it is still waiting or at work."""
-        if self.process.poll() is None:
-            self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None and not stream.closed:
-                stream.close()
-        self.process.wait()
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
 
     def _fingerprint(self, pages: Iterable[Page]) -> str:
         digest = hashlib.sha256()
         for page in pages:
             digest.update(f"{page.doc}\0{heading(page.text)}\0".encode())
+        packages = sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
+        digest.update("\0".join([sys.version, *(path.name for path in packages)]).encode())
         for path in self._watched():
             digest.update(f"{path}\0".encode() + path.read_bytes())
         return digest.hexdigest()
@@ -94,11 +115,10 @@ class Renderer:
                     yield path
 
 
-def start_renderer(project: Project) -> Renderer:
-    """Start loading Sphinx in a process of its own."""
+def _start(project: Project) -> subprocess.Popen[str]:
     package = str(Path(insidetorch.__file__).parent.parent)
     path = [str(project.root), package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "insidetorch.build.sphinx_process", str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -106,7 +126,6 @@ def start_renderer(project: Project) -> Renderer:
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
     )
-    return Renderer(project, process)
 
 
 def complaints(said: str, project: Project) -> list[str]:

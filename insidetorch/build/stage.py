@@ -16,23 +16,27 @@ from insidetorch.build.project import Chapter, Page, Project
 
 def stage(
     project: Project, pages: Sequence[Page], notebooks: Mapping[str, Mapping[str, Any]]
-) -> None:
+) -> bool:
     """Bring the stage up to date: write what changed, remove what is gone.
 
     :param notebooks: document → notebook with its outputs, for every chapter.
+    :return: whether anything changed.
     """
+    changed = False
     wanted = dict(_files(project, pages, notebooks))
     for name, content in wanted.items():
         path = project.stage / name
         if path.is_dir():
             raise IsADirectoryError(path)
-        write_changed(path, content)
+        changed |= write_changed(path, content)
     for path in sorted(project.stage.rglob("*"), reverse=True):
         if path.is_dir():
             if not any(path.iterdir()):
                 path.rmdir()
         elif path.relative_to(project.stage).as_posix() not in wanted:
             path.unlink()
+            changed = True
+    return changed
 
 
 def _files(
