@@ -24,6 +24,7 @@ from insidetorch.recordings import Recording, Run
 
 GUIDE = "../book/on-a-gpu-box.html"
 """The page that tells how to record, as seen from any page of the book."""
+_NO_DEVICE = "The machine that ran this notebook has no CUDA device."
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 
@@ -86,7 +87,7 @@ def cuda(line: str, cell: str) -> None:
     digest = cell_code.digest(cell, _earlier(label.name), _find_module())
     recording = recordings.find(label.name, digest, root)
     if recording is None:
-        show(not_recorded(label, lack))
+        show(not_recorded(label, lack) if root.is_dir() else not_at_hand(label, lack))
         return
     if recording.digest != digest:
         if os.environ.get("INSIDETORCH_BUILD"):
@@ -238,9 +239,14 @@ def provenance(label: Label, recording: Recording, run: Run) -> Display:
 
 def not_recorded(label: Label, lack: str = "") -> Display:
     """Return the box that stands where a GPU's output would."""
-    why = lack or "The machine that ran this notebook has no CUDA device."
-    text = f"Not run, and not yet recorded: there is no output to show. {why}"
+    text = f"Not run, and not yet recorded: there is no output to show. {lack or _NO_DEVICE}"
     return _box(label, "No output", text, "not recorded")
+
+
+def not_at_hand(label: Label, lack: str = "") -> Display:
+    """Return the box for a notebook that was taken away from the book and its recordings."""
+    text = f"Not run, and the book's recordings are not on this machine. {lack or _NO_DEVICE}"
+    return _box(label, "No output", text, "not at hand")
 
 
 def stale(label: Label, recording: Recording) -> Display:

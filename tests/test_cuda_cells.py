@@ -23,12 +23,12 @@ from insidetorch.build.project import open_project
 from insidetorch.build.record import Script
 from insidetorch.build.record_cli import book_commit, scripts
 from insidetorch.build.record_worker import Shell, captured
+from insidetorch.comparison import measured, quantity, side_by_side
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.ledger import RECORD_MIME
 from insidetorch.machine import Machine
 from insidetorch.recordings import Recording, Run
-from insidetorch.side_by_side import measured, quantity, side_by_side
 
 ROOT = Path(__file__).parent.parent
 MACHINE = Machine(
@@ -45,6 +45,7 @@ FAKE += "import sys\ndel sys.modules['insidetorch']\n"
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
     """Run cells one after another in one IPython shell, in a book's folder; return the outputs."""
     (tmp_path / "_toc.yml").write_text("")
+    (tmp_path / "recordings").mkdir()
     monkeypatch.chdir(tmp_path)
     for name in ("INSIDETORCH_BUILD", "INSIDETORCH_CHAPTER"):
         monkeypatch.delenv(name, raising=False)
@@ -95,6 +96,12 @@ def test_without_a_recording_a_box_says_that_nothing_ran(run) -> None:
     assert "not yet recorded" in box["data"]["text/plain"]
     assert 'class="it it-absent"' in box["data"]["text/html"]
     assert "A &amp; B" in box["data"]["text/html"] and cuda.GUIDE in box["data"]["text/html"]
+
+
+def test_away_from_the_book_a_box_says_that_its_recordings_are_not_there(run, tmp_path) -> None:
+    (tmp_path / "recordings").rmdir()
+    (box,) = run("%%cuda one\nraise SystemExit")
+    assert states([box]) == ["not at hand"] and "not on this machine" in box["data"]["text/plain"]
 
 
 def test_a_current_recording_is_replayed_with_its_provenance(run, tmp_path: Path) -> None:
