@@ -12,6 +12,7 @@ from rich.console import Console
 from insidetorch.build.make import INTERRUPTED, Options, build_book
 from insidetorch.build.project import open_project
 from insidetorch.build.record_cli import COMMANDS
+from insidetorch.drift.cli import COMMANDS as DRIFT_COMMANDS
 from insidetorch.errors import BookError
 
 _ROOT = click.option(
@@ -148,5 +149,5 @@ def clean(root: Path, keep_cache: bool) -> None:
                 path.unlink()
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, *DRIFT_COMMANDS):
     main.add_command(command)

@@ -51,6 +51,11 @@ def open_release(named: str, cache: Path) -> Tree:
     return open_wheel(fetch(named, cache))
 
 
+def channel(named: str) -> tuple[str, ...] | None:
+    """Return pip's options for a channel such as ``nightly``, or None for anything else."""
+    return _CHANNELS.get(named)
+
+
 def fetch(named: str, cache: Path) -> Path:
     """Download a release with pip and keep its sources, without its libraries.
 

@@ -1,0 +1,208 @@
+"""Executed drift: the book under another release, beside the run that the last build kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from insidetorch.build.cache import Cache, write
+from insidetorch.drift.book import Book
+from insidetorch.drift.environment import label, prepare
+from insidetorch.drift.history import version
+from insidetorch.drift.outcomes import (
+    SCHEMA,
+    ChapterRun,
+    Outcome,
+    chapter_run,
+    differences,
+    from_json,
+)
+from insidetorch.errors import BookError
+
+
+@dataclass(frozen=True)
+class BookRun:
+    """The book as it ran on one release, or some of its chapters."""
+
+    torch: str
+    commit: str
+    python: str
+    cpu: str
+    ran: str
+    chapters: tuple[ChapterRun, ...]
+
+    @property
+    def public(self) -> str:
+        """The release without its local part."""
+        return self.torch.split("+")[0]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is kept of a run: where it differs from the pinned one.
+
+    :param docs: the chapters that ran.
+    :param outcomes: the differences, in the order of the chapters.
+    """
+
+    torch: str
+    commit: str
+    pinned: str
+    python: str
+    cpu: str
+    ran: str
+    docs: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def public(self) -> str:
+        """The release without its local part."""
+        return self.torch.split("+")[0]
+
+
+def execute_with(book: Book, named: str, part: str) -> BookRun:
+    """Run the chapters under another release; nothing of the book's own environment is touched.
+
+    :param named: a version, a channel or a wheel.
+    :param part: the shard, ``i/n``; "" for all chapters.
+    :raises BookError: the environment cannot be made, or the run ended without a result.
+    """
+    root = book.project.root
+    folder = book.work(label(named))
+    python = prepare(root, folder, named)
+    out = folder / f"run{'-' + part.replace('/', '-of-') if part else ''}.json"
+    out.unlink(missing_ok=True)
+    done = subprocess.run(
+        [str(python), "-m", "insidetorch.drift.collect", str(root), str(folder), str(out), part],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    if done.returncode or not out.is_file():
+        raise BookError(
+            f"the chapters could not be run on torch {named} (exit status {done.returncode}); "
+            "what was said above tells why."
+        )
+    return read(out)
+
+
+def read(path: Path) -> BookRun:
+    """Read a run that was written.
+
+    :raises BookError: there is none, or it cannot be read.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BookError(f"{path} is missing; make it with `make drift-run`.") from None
+    except ValueError:
+        raise BookError(f"{path} is damaged; make it again with `make drift-run`.") from None
+    return parse(data, path.name)
+
+
+def parse(data: Mapping[str, Any], name: str) -> BookRun:
+    """Return the run in JSON data.
+
+    :raises BookError: it is none, or one of a newer schema.
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("schema"), int):
+        raise BookError(f"{name} holds no run of the book; make it with `make drift-run`.")
+    if data["schema"] > SCHEMA:
+        raise BookError(f"{name} has schema {data['schema']}, newer than {SCHEMA}; update.")
+    chapters = tuple(from_json(chapter, name) for chapter in data["chapters"])
+    facts = {key: str(data.get(key, "")) for key in ("torch", "commit", "python", "cpu", "ran")}
+    return BookRun(**facts, chapters=chapters)
+
+
+def pinned_run(book: Book) -> BookRun:
+    """Return the book's last build as a run.
+
+    :raises BookError: a chapter's executed notebook is no longer kept.
+    """
+    ledger = book.ledger()
+    cache = Cache(book.project.cache / "executed")
+    chapters = []
+    for entry in ledger["chapters"]:
+        notebook = cache.load(entry["doc"], entry["key"])
+        if notebook is None:
+            raise BookError(
+                f"the last run of {entry['doc']} is not kept; run `make book`, then this again."
+            )
+        ended = (entry["error"] or {}).get("evalue") or ""
+        chapters.append(chapter_run(entry["doc"], entry["title"], notebook, ended))
+    facts = {key: str(ledger[key]) for key in ("torch", "commit", "python", "cpu")}
+    return BookRun(**facts, ran=str(ledger["built"]), chapters=tuple(chapters))
+
+
+def merge(runs: Sequence[BookRun]) -> BookRun:
+    """Return the shards of one release as one run.
+
+    :raises BookError: the shards are of different releases, or there are none.
+    """
+    releases = sorted({run.torch for run in runs})
+    if len(releases) != 1:
+        raise BookError(
+            f"the runs are of {len(releases)} releases ({', '.join(releases)}); "
+            "merge the shards of one release."
+        )
+    chapters: dict[str, ChapterRun] = {}
+    for run in runs:
+        chapters.update({chapter.doc: chapter for chapter in run.chapters})
+    first = runs[0]
+    return BookRun(
+        first.torch, first.commit, first.python, first.cpu, first.ran, tuple(chapters.values())
+    )
+
+
+def result(pinned: BookRun, other: BookRun) -> Result:
+    """Return how a run differs from the pinned one."""
+    return Result(
+        other.torch, other.commit, pinned.torch, other.python, other.cpu, other.ran,
+        tuple(chapter.doc for chapter in other.chapters),
+        tuple(differences(pinned.chapters, other.chapters)),
+    )  # fmt: skip
+
+
+def store(found: Result, folder: Path) -> Path:
+    """Write a result where the book's page finds it; return the file."""
+    path = folder / "runs" / f"{found.public}.json"
+    write(
+        path, json.dumps({"schema": SCHEMA, **asdict(found)}, indent=1, ensure_ascii=False) + "\n"
+    )
+    return path
+
+
+def stored(folder: Path) -> list[Result]:
+    """Return the results that were stored, by release, oldest first.
+
+    :raises BookError: one cannot be read.
+    """
+    results = []
+    for path in (folder / "runs").glob("*.json"):
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("schema") > SCHEMA:
+                raise BookError(f"{path.name} has a schema newer than {SCHEMA}; update.")
+            outcomes = tuple(Outcome(**one) for one in data.pop("outcomes"))
+            results.append(Result(**{**data, "docs": tuple(data["docs"])}, outcomes=outcomes))
+        except (ValueError, KeyError, TypeError) as error:
+            raise BookError(
+                f"{path} holds no result of a run ({type(error).__name__}: {error}); remove it and "
+                "run `make drift-run` again."
+            ) from None
+    return sorted(results, key=lambda one: version(one.public))
+
+
+def check_shard(part: str) -> None:
+    """Check the name of a shard.
+
+    :raises BookError: it is not ``i/n`` with 1 ≤ i ≤ n.
+    """
+    words = part.split("/")
+    good = len(words) == 2 and all(word.isdecimal() for word in words)
+    if not good or not 1 <= int(words[0]) <= int(words[1]):
+        raise BookError(f"--shard {part!r} is no part of a run; write e.g. 1/4.")
