@@ -1,0 +1,227 @@
+"""The miniature optimizers end with PyTorch's bits after 50 steps, for every flag they know."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import lr_scheduler
+
+from miniatures import optim as module
+from miniatures.optim import Optimizer, Schedule, adam, cosine, ramp, sgd, stairs
+from miniatures.optim_watch import fresh, launches, watch
+
+STEPS = 50
+LOOP, FOREACH = {"foreach": False}, {"foreach": True}
+KINDS = [  # in bfloat16 on the CPU, PyTorch's own forms differ: foreach rounds its factors
+    pytest.param(torch.float32, LOOP, id="float32-loop"),
+    pytest.param(torch.float32, FOREACH, id="float32-foreach"),
+    pytest.param(torch.float64, LOOP, id="float64-loop"),
+    pytest.param(torch.float64, FOREACH, id="float64-foreach"),
+    pytest.param(torch.bfloat16, LOOP, id="bfloat16-loop"),
+]
+SGD_FLAGS = [
+    {
+        "momentum": momentum,
+        "dampening": dampening,
+        "nesterov": nesterov,
+        "weight_decay": decay,
+        "maximize": up,
+    }
+    for momentum, dampening, nesterov, decay, up in product(
+        (0.0, 0.9), (0.0, 0.3), (False, True), (0.0, 0.1), (False, True)
+    )
+    if not nesterov or (momentum and not dampening)
+]
+ADAM_FLAGS = [
+    {
+        "amsgrad": amsgrad,
+        "decoupled": decoupled,
+        "weight_decay": decay,
+        "maximize": up,
+        "betas": betas,
+    }
+    for amsgrad, decoupled, decay, up, betas in product(
+        (False, True), (False, True), (0.0, 0.1), (False, True), ((0.9, 0.999), (0.4, 0.7))
+    )
+]
+
+
+def parameters(dtype: torch.dtype) -> list[Tensor]:
+    source = torch.Generator().manual_seed(3)
+    shapes = [(7,), (5, 3), (), (4, 4)]
+    params = [torch.randn(shape, generator=source).to(dtype) for shape in shapes]
+    params[3] = params[3].t()  # dense, but not in row order
+    return [nn.Parameter(param) for param in params]
+
+
+def train(params: list[Tensor], optimizer: Any, after: Callable[[], object] = lambda: None) -> None:
+    """Take the same 50 steps for the same parameters; now and then one has no gradient."""
+    source = torch.Generator().manual_seed(4)
+    for step in range(STEPS):
+        for i, param in enumerate(params):
+            noise = torch.randn(param.shape, generator=source).to(param.dtype)
+            param.grad = None if (step + i) % 7 == 0 else torch.empty_like(param).copy_(noise)
+        optimizer.step()
+        after()
+
+
+def groups(params: list[Tensor], **options: Any) -> list[dict[str, Any]]:
+    return [{"params": params[:2]}, {"params": params[2:], **options}]
+
+
+def assert_same(mine: list[Tensor], theirs: list[Tensor]) -> None:
+    for a, b in zip(mine, theirs, strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("dtype", "form"), KINDS)
+@pytest.mark.parametrize("flags", SGD_FLAGS, ids=str)
+def test_sgd_has_the_bits_of_pytorch(flags: dict[str, Any], dtype: torch.dtype, form: Any) -> None:
+    mine, theirs = parameters(dtype), parameters(dtype)
+    train(mine, Optimizer(groups(mine, lr=0.3), sgd, lr=0.05, **flags))
+    train(theirs, torch.optim.SGD(groups(theirs, lr=0.3), lr=0.05, **flags, **form))
+    assert_same(mine, theirs)
+
+
+@pytest.mark.parametrize(("dtype", "form"), KINDS)
+@pytest.mark.parametrize("flags", ADAM_FLAGS, ids=str)
+def test_adam_has_the_bits_of_pytorch(flags: dict[str, Any], dtype: torch.dtype, form: Any) -> None:
+    mine, theirs = parameters(dtype), parameters(dtype)
+    small = Optimizer(groups(mine, lr=0.3), adam, lr=0.05, **flags)
+    train(mine, small)
+    options = {key: value for key, value in flags.items() if key != "decoupled"}
+    kind = torch.optim.AdamW if flags["decoupled"] else torch.optim.Adam
+    large = kind(groups(theirs, lr=0.3), lr=0.05, **options, **form)
+    train(theirs, large)
+    assert_same(mine, theirs)
+    for a, b in zip(mine, theirs, strict=True):
+        assert small.state[a]["step"] == large.state[b]["step"].item()
+        for name in ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * flags["amsgrad"]:
+            assert torch.equal(small.state[a][name], large.state[b][name])
+
+
+def test_there_are_enough_cases() -> None:
+    assert (len(SGD_FLAGS) + len(ADAM_FLAGS)) * len(KINDS) >= 200
+
+
+def test_a_flag_that_is_ignored_would_be_noticed() -> None:
+    ends = []
+    for rule, all_flags in ((sgd, SGD_FLAGS), (adam, ADAM_FLAGS)):
+        for flags in all_flags:
+            params = parameters(torch.float32)
+            train(params, Optimizer(params, rule, lr=0.05, **flags))
+            ends.append((rule, flags, torch.cat([p.detach().flatten() for p in params])))
+    for i, (rule, flags, end) in enumerate(ends):
+        for other_rule, other, other_end in ends[i + 1 :]:
+            without_momentum = rule is sgd and flags["momentum"] == other.get("momentum") == 0
+            without_decay = rule is adam and flags["weight_decay"] == other["weight_decay"] == 0
+            dead = (without_momentum and "dampening") or (without_decay and "decoupled")
+            same_but_for = [key for key in flags if rule is other_rule and flags[key] != other[key]]
+            if rule is not other_rule or same_but_for != [dead]:
+                assert not torch.equal(end, other_end), (flags, other)
+
+
+SCHEDULES: list[tuple[str, list[Any], Callable[[Any], list[Any]]]] = [
+    ("stairs", [stairs(7, 0.3)], lambda o: [lr_scheduler.StepLR(o, 7, 0.3)]),
+    ("ramp", [ramp(0.1, 9)], lambda o: [lr_scheduler.LinearLR(o, 0.1, total_iters=9)]),
+    ("cosine", [cosine(20)], lambda o: [lr_scheduler.CosineAnnealingLR(o, 20)]),
+    ("least", [cosine(13, 0.01)], lambda o: [lr_scheduler.CosineAnnealingLR(o, 13, 0.01)]),
+    (
+        "chained",
+        [ramp(0.1, 9), cosine(60), stairs(11, 0.5)],
+        lambda o: [
+            lr_scheduler.LinearLR(o, 0.1, total_iters=9),
+            lr_scheduler.CosineAnnealingLR(o, 60),
+            lr_scheduler.StepLR(o, 11, 0.5),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "mine", "theirs"), SCHEDULES, ids=[s[0] for s in SCHEDULES])
+def test_schedules_give_the_same_rates_and_the_same_bits(
+    name: str, mine: list[Any], theirs: Callable[[Any], list[Any]]
+) -> None:
+    a, b = parameters(torch.float32), parameters(torch.float32)
+    small = Optimizer(groups(a, lr=0.3), sgd, lr=0.05, momentum=0.9)
+    large = torch.optim.SGD(groups(b, lr=0.3), lr=0.05, momentum=0.9)
+    small_schedules = [Schedule(small, rate) for rate in mine]
+    large_schedules = theirs(large)
+    rates: list[list[list[float]]] = [[], []]
+
+    def after(optimizer: Any, schedules: list[Any], seen: list[list[float]]) -> None:
+        seen.append([group["lr"] for group in optimizer.param_groups])
+        for schedule in schedules:
+            schedule.step()
+
+    train(a, small, lambda: after(small, small_schedules, rates[0]))
+    train(b, large, lambda: after(large, large_schedules, rates[1]))
+    assert rates[0] == rates[1]
+    assert len({tuple(pair) for pair in rates[0]}) > 5
+    assert_same(a, b)
+
+
+def test_hooks_run_around_the_closure_and_the_closure_may_differentiate() -> None:
+    param = nn.Parameter(torch.tensor([3.0]))
+    optimizer, seen = Optimizer([param], sgd, lr=1.0), []
+    optimizer.before.append(lambda o: seen.append("before"))
+    optimizer.after.append(lambda o: seen.append("after"))
+
+    def closure() -> Tensor:
+        seen.append("closure")
+        param.grad = None
+        loss = (param * param).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 9.0
+    assert param.item() == -3.0
+    assert seen == ["before", "closure", "after"]
+
+
+def test_defaults_are_copied_when_the_group_is_made() -> None:
+    optimizer = Optimizer([nn.Parameter(torch.zeros(1))], sgd, lr=1.0)
+    optimizer.defaults["lr"] = 2.0
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(1))]})
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 2.0]
+
+
+def test_launches_counts_full_tables() -> None:
+    assert launches([], 4) == launches([0, 0], 4) == 0
+    assert launches([5] * 8, 4) == 2
+    assert launches([5] * 9, 4) == 3
+    assert launches([10 * 320 + 1], 4, chunk=10) == 2
+    assert launches([10 * 320] * 2, 4, chunk=10) == 2
+    # a tensor cut by a full table of chunks takes a place in the next table too
+    assert launches([10 * 6, 10 * 6, 5, 5], 2, blocks=8, chunk=10) == 3
+
+
+def test_watch_counts_what_is_read_written_and_held() -> None:
+    a, b = torch.ones(100), torch.ones(100)
+    work = watch(lambda: a.add_(b))
+    assert (work.operators, work.moved, work.peak) == (("add_",), 1200, 0)
+    work = watch(lambda: a.sqrt() / b)
+    assert (work.operators, work.moved, work.peak) == (("sqrt", "div"), 2000, 800)
+    work = watch(lambda: torch.stack([a.exp() for _ in range(4)]))
+    assert work.peak == 3200
+
+
+def test_fresh_parameters_are_the_same_ones() -> None:
+    for a, b in zip(fresh([3, 4]), fresh([3, 4]), strict=True):
+        assert torch.equal(a, b)
+        assert a.grad is not None
+        assert b.grad is not None
+        assert torch.equal(a.grad, b.grad)
+
+
+def test_it_stays_a_miniature() -> None:
+    source = inspect.getsourcefile(module)
+    assert source is not None
+    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150
