@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from docutils import nodes
@@ -15,6 +16,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
+from insidetorch.display import escape
 from insidetorch.site import mathml, own_host, parts, source_map
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.questions import Question, answered, read_questions
@@ -59,6 +61,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", own_host.strip_styles)
     app.connect("doctree-resolved", _fill)
     app.connect("html-page-context", own_host.drop_scripts, priority=900)
+    app.connect("html-page-context", _describe)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -159,6 +162,16 @@ def _section_of(chapter: nodes.document, anchor: str) -> str:
         found = found.parent
     section = found if found is not None else chapter
     return str(next(iter(section.findall(nodes.title))).astext())
+
+
+def _describe(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.Node | None
+) -> None:
+    """Give a page the description that search engines show: its first paragraph."""
+    first = next(iter(doctree.findall(nodes.paragraph)), None) if doctree else None
+    if first is not None:
+        text = shorten(" ".join(first.astext().split()), 160, placeholder=" …")
+        context["metatags"] += f'<meta name="description" content="{escape(text)}"/>'
 
 
 def _raw(html: str) -> nodes.raw:

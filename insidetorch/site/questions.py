@@ -76,6 +76,7 @@ def _item(question: Question, address: str, section: str) -> str:
         f'<a href="{escape(url)}">{escape(title)}</a>' for title, url in question.sources
     )
     return (
-        f'<li><p>{escape(question.question)}<br><a href="{escape(address)}">{escape(section)}</a>'
-        f'</p><p class="it-asked">Asked in: {asked}</p></li>'
+        f"<li><p>{escape(question.question)}<br>"
+        f'Answered in <a href="{escape(address)}">{escape(section)}</a></p>'
+        f'<p class="it-asked">Asked in: {asked}</p></li>'
     )
