@@ -149,5 +149,31 @@ def clean(root: Path, keep_cache: bool) -> None:
                 path.unlink()
 
 
+@main.command()
+@_ROOT
+def doctor(root: Path) -> None:
+    """Show what this machine has, and what the book loses where something is missing."""
+    from insidetorch.build.doctor import examine
+
+    console = Console(highlight=False)
+    for finding in examine(root):
+        mark, text = (
+            ("[green]✔[/]", finding.found)
+            if finding.found
+            else ("[yellow]–[/]", f"missing; lost: {finding.lost}")
+        )
+        console.print(f"{mark} {finding.name:<20} {text}", soft_wrap=True)
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@_ROOT
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(root: Path, arguments: tuple[str, ...]) -> None:
+    """Start JupyterLab, in which a double click opens a chapter as a notebook."""
+    from insidetorch.build.lab import start
+
+    start(root, list(arguments))
+
+
 for command in (*COMMANDS, *DRIFT_COMMANDS):
     main.add_command(command)
