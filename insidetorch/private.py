@@ -335,3 +335,24 @@ def memory_events(function: Callable[[], object]) -> list[int]:
         function()
     events = _KINETO_RESULTS.of(profile).events()
     return [event.nbytes() for event in events if event.name() == "[memory]"]
+
+
+# ── Recording the graph ─────────────────────────────────────────────────────────────────────────
+
+_SCHEMA = _Name("torch.ops.aten.mul.Tensor._schema", ("2.13",))
+
+
+def operator_arguments(operator: Any) -> dict[str, Any]:
+    """Return the arguments of an operator overload by name, in order, with their defaults.
+
+    `OpOverload._schema`; an argument without a default has None. Seen in 2.13.
+    """
+    return {one.name: one.default_value for one in _SCHEMA.of(operator).arguments}
+
+
+def operator_results(operator: Any) -> list[str]:
+    """Return the names of an operator overload's results; an unnamed one has an empty name.
+
+    `OpOverload._schema`. Seen in 2.13.
+    """
+    return [one.name for one in _SCHEMA.of(operator).returns]

@@ -1,0 +1,190 @@
+"""The miniature records PyTorch's graph: same nodes, edges and saved values, same gradients."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from insidetorch.errors import BookError
+from miniatures import autograd as module
+from miniatures.autograd import AccumulateGrad, Node, Value, record
+from miniatures.derivatives import Rule, in_python, rules
+from miniatures.engine import Engine
+from miniatures.generated import node_struct, recording_function, shipped_header, show
+from miniatures.heap import bytes_kept
+from miniatures.observe import ran
+from miniatures.random_tapes import Tape, by_miniature, by_pytorch, difference, random_tape
+
+SEEDS = range(250)
+
+
+def compare(tape: Tape) -> tuple[str, dict[Any, Any], list[Value], list[torch.Tensor]]:
+    """Return the first difference of the graphs, the pairs of nodes, and both lists of values."""
+    mine, theirs = by_miniature(tape), by_pytorch(tape)
+    pairs: dict[Any, Any] = {}
+    found = [difference(mine[i], theirs[i], pairs) for i in tape.roots]
+    return next(filter(None, found), ""), pairs, mine, theirs
+
+
+@pytest.mark.parametrize("first", range(0, len(SEEDS), 50))
+def test_graphs_orders_and_gradients_equal_pytorch(first: int) -> None:
+    for seed in SEEDS[first : first + 50]:
+        tape = random_tape(seed)
+        told, pairs, mine, theirs = compare(tape)
+        assert told == "", f"seed {seed}"
+        engine, roots = Engine(), [theirs[i] for i in tape.roots]
+        engine.backward(*(mine[i] for i in tape.roots), grads=tape.grads)  # type: ignore[arg-type]
+        order = ran(partial(torch.autograd.backward, roots, tape.grads), *roots)
+        assert [pairs[node] for node in engine.order] == order, f"seed {seed}"
+        for value, leaf in zip(mine, theirs, strict=True):
+            if leaf.is_leaf and leaf.grad is not None:
+                assert torch.equal(engine.grads[value.data], leaf.grad), f"seed {seed}"
+
+
+def test_the_programs_have_what_the_comparison_is_about() -> None:
+    seen: Counter[str] = Counter()
+    for seed in SEEDS:
+        tape = random_tape(seed)
+        _, pairs, mine, _ = compare(tape)
+        for node in pairs:
+            seen[node.name()] += 1
+            edges = node.next_functions
+            seen["an edge to nothing"] += any(after is None for after, _ in edges)
+            seen["a second output"] += any(slot > 0 for _, slot in edges)
+            if isinstance(node, Node):
+                unsaved = [n for n in ("self", "other") if node.rule.users(n)]
+                seen["left out"] += any(n not in node.saved for n in unsaved)
+        kinds = {value.data.dtype for value in mine}
+        seen["wide"] += torch.float64 in kinds
+        seen["integers"] += torch.int64 in kinds
+        seen["not recorded"] += any(not step.recorded for step in tape.steps)
+    wanted = {
+        "an edge to nothing", "a second output", "left out", "wide", "integers", "not recorded",
+        "MulBackward0", "UnbindBackward0", "MaxBackward0", "WhereBackward0", "LerpBackward1",
+        "SumBackward1", "MaximumBackward0", "torch::autograd::AccumulateGrad",
+    }  # fmt: skip
+    assert wanted <= {name for name, times in seen.items() if times}
+
+
+def save_always(self: Node, name: str, value: Any) -> None:
+    if self.rule.users(name):
+        self.saved[name] = value
+
+
+def save_never(self: Node, name: str, value: Any) -> None:
+    return None
+
+
+def new_leaf_each_time(value: Value) -> Any:
+    if value.grad_fn is not None or not value.requires_grad:
+        return value.grad_fn, value.output_nr
+    return AccumulateGrad(value.data), 0
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken"),
+    [
+        (Node, "save_input", save_always),
+        (Node, "save_input", save_never),
+        (module, "gradient_edge", new_leaf_each_time),
+    ],
+    ids=["saves in vain", "saves nothing", "two nodes for a leaf"],
+)
+def test_another_way_to_record_is_told_apart(
+    owner: Any, name: str, broken: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, broken)
+    assert any(compare(random_tape(seed))[0] for seed in SEEDS[:60])
+
+
+def test_a_saved_output_is_freed_without_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        seen = {}
+        for whole in (False, True):
+            before = sum(type(o) is Node for o in gc.get_objects())
+            value = record("exp", Value(torch.ones(2), requires_grad=True))
+            assert value.grad_fn is not None
+            if whole:
+                value.grad_fn.saved["result"] = value
+            del value
+            seen[whole] = sum(type(o) is Node for o in gc.get_objects()) - before
+        assert seen == {False: 0, True: 1}
+    finally:
+        gc.enable()
+        gc.collect()
+
+
+def test_the_leafs_node_lives_as_long_as_a_graph_needs_it() -> None:
+    leaf = Value(torch.ones(2), requires_grad=True)
+    first = record("sin", leaf)
+    node = leaf.accumulator()
+    assert node is not None
+    assert record("cos", leaf).grad_fn.next_functions[0][0] is node
+    del first, node
+    gc.collect()
+    assert leaf.accumulator() is None
+
+
+def test_a_leaf_can_be_a_root() -> None:
+    leaf = Value(torch.ones(2), requires_grad=True)
+    engine = Engine()
+    engine.backward(leaf, grads=[torch.full((2,), 3.0)])  # type: ignore[arg-type]
+    assert engine.grads[leaf.data].tolist() == [3.0, 3.0]
+
+
+def test_every_name_of_a_node_is_one_pytorch_has() -> None:
+    declared = shipped_header()
+    missing = [
+        rule.node for rule in rules().values() if f"struct TORCH_API {rule.node} " not in declared
+    ]
+    assert missing == []
+    assert len(rules()) > 400
+
+
+def test_formulas_become_python() -> None:
+    assert in_python("grad.expand_symint(self.sym_sizes())") == "grad.expand(self_sym_sizes)"
+    assert in_python("at::where(a, grad, 0)") == "where(a, grad, 0)"
+    rule = Rule("MulBackward0", {"self": "grad * other", "other": "grad * self"})
+    assert (rule.users("self"), rule.users("grad"), rule.users("alpha")) == (
+        ["other"],
+        ["self", "other"],
+        [],
+    )
+
+
+def test_an_operator_without_a_rule_is_not_recorded() -> None:
+    mask = record("gt.Scalar", Value(torch.ones(2), requires_grad=True), 0.0)
+    assert (mask.requires_grad, mask.grad_fn) == (False, None)
+
+
+@pytest.mark.parametrize("operator", ["mul.Tensor", "exp", "max.dim", "addmm"])
+def test_the_generator_writes_what_the_wheel_holds(operator: str) -> None:
+    assert node_struct(operator) in shipped_header()
+
+
+def test_the_recording_function_is_shown_without_debug_checks() -> None:
+    code = recording_function("mul.Tensor")
+    assert "NDEBUG" not in code
+    assert code.index("set_next_edges") < code.index("redispatch") < code.index("set_history")
+    assert show(code, "mul", start="_any_requires_grad", end="set_history").text.count("\n") < 40
+    with pytest.raises(BookError, match="no line with 'nonsense'"):
+        show(code, "mul", start="nonsense")
+    with pytest.raises(BookError, match=r"no entry for 'no\.such'"):
+        recording_function("no.such")
+
+
+def test_bytes_kept_counts_blocks() -> None:
+    assert abs(bytes_kept(lambda: torch.empty(100_000)) - 400_000) < 5_000
+
+
+def test_it_stays_a_miniature() -> None:
+    source = module.__file__
+    assert source is not None
+    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150
