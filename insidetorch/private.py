@@ -356,3 +356,15 @@ def operator_results(operator: Any) -> list[str]:
     `OpOverload._schema`. Seen in 2.13.
     """
     return [one.name for one in _SCHEMA.of(operator).returns]
+
+
+# ── Optimizers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def operator_writes(operator: Any) -> dict[str, bool]:
+    """Return the arguments of an operator overload by name, in order: True for those it writes.
+
+    `OpOverload._schema`, the alias annotations such as ``Tensor(a!)``. Seen in 2.13.
+    """
+    annotated = [(one.name, one.alias_info) for one in _SCHEMA.of(operator).arguments]
+    return {name: alias is not None and bool(alias.is_write) for name, alias in annotated}

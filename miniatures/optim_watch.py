@@ -20,13 +20,18 @@ class Work:
 
     :param operators: names of the ATen operators that reached the backend, in order.
     :param moved: bytes that these operators read and wrote, each tensor once for each operator,
-        by their schemas. Scalars on the CPU, such as a step count, are left out.
+        by their schemas. Tensors without dimensions, such as a step count, are left out.
     :param peak: the most bytes of new tensors that were alive at a time.
     """
 
     operators: tuple[str, ...]
     moved: int
     peak: int
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The operators that compute; reading a number into Python is left out."""
+        return tuple(name for name in self.operators if name != "_local_scalar_dense")
 
 
 def watch(call: Callable[[], object]) -> Work:
@@ -53,16 +58,10 @@ def _mode() -> Any:
             if func.namespace != "aten" or name in ("lift_fresh", "detach"):
                 return result
             self.operators.append(name)
-            named, specs = kwargs or {}, func._schema.arguments
-            given = list(zip(specs, args, strict=False))
-            given += [(spec, named[spec.name]) for spec in specs if spec.name in named]
-            read = {id(t): t for _, value in given for t in _tensors(value)}
-            written = {
-                id(t): t
-                for spec, value in given
-                if spec.alias_info is not None and spec.alias_info.is_write
-                for t in _tensors(value)
-            }
+            writes, named = private.operator_writes(func), kwargs or {}
+            given = {**dict(zip(writes, args, strict=False)), **named}
+            read = {id(t): t for value in given.values() for t in _tensors(value)}
+            written = {id(t): t for key in given if writes[key] for t in _tensors(given[key])}
             made = {id(t): t for t in _tensors(result) if id(t) not in read}
             self.moved += sum(_size(t) for found in (read, written, made) for t in found.values())
             for tensor in made.values():
