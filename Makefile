@@ -1,11 +1,14 @@
 # The verbs of the book; `make help` lists them.
 PYTHON ?= python3
 PY := .venv/bin/python
+BOX_PYTHON ?= 3.12
+ARCHIVE ?= recordings.tar.gz
 .DEFAULT_GOAL := help
-.PHONY: help book test check lab serve doctor bench clean setup setup-dev
+.PHONY: help book test check lab serve doctor bench record record-bundle record-import clean \
+  setup setup-dev
 
 help:  ## list the verbs
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 setup:
 	@$(PYTHON) scripts/bootstrap.py requirements.txt
@@ -38,6 +41,15 @@ doctor: setup  ## what this machine can show, and what is lost where something i
 
 bench: setup  ## time this build beside stock jupyter-book
 	@$(PY) -m insidetorch bench
+
+record: setup  ## record the CUDA cells on this machine's GPU; CHAPTERS="a b" for some
+	@$(PY) -m insidetorch record $(CHAPTERS)
+
+record-bundle: setup  ## one archive that records on a GPU box without a network; BOX_PYTHON=3.12
+	@$(PY) -m insidetorch record-bundle --python $(BOX_PYTHON)
+
+record-import: setup  ## check and unpack what the box sent back; ARCHIVE=recordings.tar.gz
+	@$(PY) -m insidetorch record-import $(ARCHIVE)
 
 clean:  ## remove what was built; the environment stays
 	@rm -rf _build
