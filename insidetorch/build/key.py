@@ -119,7 +119,7 @@ def hash_files(paths: Iterable[Path]) -> str:
 def toolkit_hash() -> str:
     """Return the hash of the toolkit's modules that a cell can reach."""
     package = Path(insidetorch.__file__).parent
-    apart = {"build", "site"}
+    apart = {"build", "drift", "site"}
     return hash_files(
         path
         for path in sorted(package.rglob("*.py"))
