@@ -89,23 +89,25 @@ class TestStamp:
         assert '<a href="../_sources/notebooks/tensor.ipynb" download>' in html
 
     def test_what_the_machine_says_is_escaped(self) -> None:
-        html = stamp(a_ledger().chapters[0], '"><script>', '"><script>')
+        html = stamp(a_ledger().chapters[0], '"><script>', '"><script>.x')
         assert "A &lt;fast&gt; processor" in html
         assert "<script>" not in html
 
     def test_a_tick_stands_only_where_all_held(self) -> None:
         records = [{"cell": 1, "kind": "claim", "held": True}]
-        assert "✔" not in stamp(a_ledger().chapters[0], DOC, "x")
-        assert "✔" in stamp(a_ledger(records=records).chapters[0], DOC, "x")
+        assert "✔" not in stamp(a_ledger().chapters[0], DOC, "x.md")
+        assert "✔" in stamp(a_ledger(records=records).chapters[0], DOC, "x.md")
 
     def test_a_failed_run_is_not_hidden(self) -> None:
-        assert "a cell failed" in stamp(a_ledger(status="failed").chapters[0], DOC, "x")
+        assert "a cell failed" in stamp(a_ledger(status="failed").chapters[0], DOC, "x.md")
 
     def test_without_a_record_it_says_so(self) -> None:
-        assert "no record" in stamp(None, DOC, "x")
+        html = stamp(None, DOC, "x.md")
+        assert "no record" in html
+        assert "Download as .md" in html
 
     def test_without_a_commit_there_is_no_link(self) -> None:
-        html = stamp(a_ledger(commit="").chapters[0], DOC, "x")
+        html = stamp(a_ledger(commit="").chapters[0], DOC, "x.md")
         assert html.count("<a ") == 2  # the build's commit, and the download
         assert commit_url("") == ""
 

@@ -122,7 +122,8 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     chapter = ledger.chapter(docname) if ledger else None
     title = next(iter(doctree.findall(nodes.title)), None)
     if title is not None and (chapter is not None or docname.startswith("notebooks/")):
-        download = "../" * docname.count("/") + f"_sources/{docname}.ipynb"
+        source = f"{docname}{Path(app.env.doc2path(docname)).suffix}"
+        download = "../" * docname.count("/") + f"_sources/{source}"
         title.parent.insert(title.parent.index(title) + 1, _raw(stamp(chapter, docname, download)))
 
 

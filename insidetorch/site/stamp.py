@@ -18,9 +18,10 @@ def stamp(chapter: Chapter | None, doc: str, download: str) -> str:
 
     :param chapter: its entry in the ledger, or None if it has none.
     :param doc: its document name; the build fills the freshness of this name in afterwards.
-    :param download: the address of its notebook, relative to the page.
+    :param download: the address of its notebook, relative to the page, with a suffix.
     """
-    link = f'<a href="{escape(download)}" download>Download as .ipynb</a>'
+    kind = escape(download[download.rindex(".") :])
+    link = f'<a href="{escape(download)}" download>Download as {kind}</a>'
     if chapter is None:
         return _box([f"<span>{NO_RECORD}</span>", link])
     held, claims = chapter.held()
