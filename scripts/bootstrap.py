@@ -21,6 +21,10 @@ TOOLS = {  # program: (Debian package, Homebrew formula, what for)
     "dot": ("graphviz", "graphviz", "the book's graphs are drawn with it"),
     "addr2line": ("binutils", "binutils", "names of C++ frames are read with it"),
 }
+HELPERS = {  # what cells use where it is there
+    "c++": "g++",
+    "gdb": "gdb",
+}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -41,6 +45,12 @@ def main() -> None:
         packages.append("chromium")
     if packages:
         install_system(packages, [TOOLS[tool][1] for tool in wanted])
+    helpers = [package for program, package in HELPERS.items() if shutil.which(program) is None]
+    if helpers:
+        step(
+            f"{' and '.join(helpers)} not found; the book builds without, and a cell that would "
+            "use one says what to install"
+        )
 
 
 def make_environment(requirements: Path) -> None:

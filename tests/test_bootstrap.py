@@ -61,3 +61,14 @@ def test_a_failed_step_ends_with_one_sentence(capsys) -> None:
             "pip could not install x",
         )
     assert str(stop.value) == "setup: pip could not install x: ERROR: no such package"
+
+
+def test_a_missing_compiler_is_named_and_stops_nothing(monkeypatch, capsys) -> None:
+    bootstrap = load()
+    monkeypatch.setattr(sys, "argv", ["bootstrap.py", "requirements.txt"])
+    monkeypatch.setattr(bootstrap, "make_environment", lambda path: None)
+    monkeypatch.setattr(
+        bootstrap.shutil, "which", lambda program: None if program == "c++" else program
+    )
+    bootstrap.main()
+    assert capsys.readouterr().out.startswith("setup: g++ not found; the book builds without")
