@@ -8,6 +8,7 @@ in. "Seen" means that somebody ran it there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -368,3 +369,47 @@ def operator_writes(operator: Any) -> dict[str, bool]:
     """
     annotated = [(one.name, one.alias_info) for one in _SCHEMA.of(operator).arguments]
     return {name: alias is not None and bool(alias.is_write) for name, alias in annotated}
+
+
+# ── Mixed precision (chapter amp) ───────────────────────────────────────────────────────────────
+
+_KEYS_OF = _Name("torch._C._dispatch_keys", ("2.13",))
+_EXCLUDED = _Name("torch._C._dispatch_tls_local_exclude_set", ("2.13",))
+_REGISTRATIONS = _Name("torch._C._dispatch_get_registrations_for_dispatch_key", ("2.13",))
+_IS_VIEW = _Name("torch.Tensor._is_view", ("2.13",), _tensor)
+
+
+def dispatch_keys(tensor: torch.Tensor) -> list[str]:
+    """Return the names of the dispatch keys that a tensor carries, the first served last.
+
+    `torch._C._dispatch_keys`; a key set has only its text for the members. Seen in 2.13.
+    """
+    return _members(_KEYS_OF.get()(tensor))
+
+
+def excluded_keys() -> list[str]:
+    """Return the names of the dispatch keys that this thread skips at present.
+
+    `torch._C._dispatch_tls_local_exclude_set`. Seen in 2.13.
+    """
+    return _members(_EXCLUDED.get()())
+
+
+def _members(keys: object) -> list[str]:
+    return re.findall(r"\w+", str(keys).partition("(")[2])
+
+
+def registered_for(key: str) -> list[str]:
+    """Return the operators that have a kernel for a dispatch key: ``aten::mm``, with overloads.
+
+    `torch._C._dispatch_get_registrations_for_dispatch_key`. Seen in 2.13.
+    """
+    return sorted(_REGISTRATIONS.get()(key))
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Tell whether autograd tracks the tensor as a view of another.
+
+    `torch.Tensor._is_view`. Seen in 2.13.
+    """
+    return bool(_IS_VIEW.of(tensor)())
