@@ -21,6 +21,7 @@ import torch
 import torch.nn.modules.module as everywhere
 from torch import Tensor, nn
 
+from insidetorch.errors import BookError
 from insidetorch.private import memory_events
 
 
@@ -157,7 +158,7 @@ class Bytes:
     """What a piece of code asked of the CPU allocator.
 
     :param total: bytes asked for.
-    :param kept: of them, bytes not given back.
+    :param kept: bytes held at the end, over what was held before.
     :param peak: the most bytes held at one time, over what was held before.
     """
 
@@ -169,7 +170,7 @@ class Bytes:
 def allocated(function: Callable[[], object]) -> Bytes:
     """Run `function` and count the bytes of tensors that it allocates on the CPU.
 
-    Memory that existed before and is released meanwhile does not count.
+    Releasing what was held before makes `kept` and `peak` smaller.
     """
     with _quiet():
         events = memory_events(function)
@@ -192,6 +193,23 @@ def _quiet() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def own_memory() -> int:
+    """Return the bytes of this process that are in memory and are not pages of a file.
+
+    From ``RssAnon`` in ``/proc/self/status``.
+
+    :raises BookError: the system has no such file.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    kilobytes = [int(line.split()[1]) for line in lines if line.startswith("RssAnon:")]
+    if not kilobytes:
+        raise BookError(
+            "own_memory() found no RssAnon in /proc/self/status: run the cell on Linux, or skip it."
+        )
+    return kilobytes[0] * 1024
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,14 @@ from torch import Tensor, nn
 from miniatures import checkpoint, module
 from miniatures.checkpoint import read
 from miniatures.module import EVERYWHERE, Module
-from miniatures.module_observe import allocated, every_hook, functions_entered, records, saved
+from miniatures.module_observe import (
+    allocated,
+    every_hook,
+    functions_entered,
+    own_memory,
+    records,
+    saved,
+)
 from miniatures.random_modules import (
     BatchNorm,
     Linear,
@@ -328,6 +335,12 @@ def test_bytes_are_counted() -> None:
     keep: list[Tensor] = []
     counted = allocated(lambda: keep.append(torch.empty(1000).neg()))
     assert (counted.total, counted.kept, counted.peak) == (8000, 4000, 8000)
+
+
+def test_own_memory_grows_with_written_tensors() -> None:
+    before = own_memory()
+    kept = torch.ones(2**26)
+    assert own_memory() - before > 0.9 * kept.nbytes
 
 
 def test_records_begin_where_they_are_said_to() -> None:
