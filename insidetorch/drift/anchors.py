@@ -124,7 +124,7 @@ def excerpt(doc: str, record: Mapping[str, Any], tree: Tree) -> Anchor:
     whole = symbol in ("", PurePosixPath(file).name)
     return Anchor(
         doc, "excerpt", record["target"], cells, file, "" if whole else symbol, (first, last),
-        ((record["lines"][0], record["lines"][1]),), sha256, _short(record["signature"]),
+        ((record["lines"][0], record["lines"][1]),), sha256, record["signature"],
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _at(doc: str, name: str, cells: Sequence[int], tree: Tree, place: Place) -> 
     lines = (what.first, what.last)
     return Anchor(
         doc, "api", name, tuple(cells), place.file, place.symbol, lines, (),
-        found.sha256[:DIGITS], _short(what.signature),
+        found.sha256[:DIGITS], what.signature if what.siblings == 1 else _short(what.signature),
     )  # fmt: skip
 
 
@@ -159,16 +159,15 @@ def base(anchor: Anchor, tree: Tree) -> Found | None:
         return Found(whole, "")
     if text is None:
         return None
-    if anchor.kind == "api":
-        found = group(tree, anchor.file, anchor.symbol)
-    else:
-        first, last = anchor.lines
-        lines = tuple(text.splitlines()[first - 1 : last])
-        language = language_of(anchor.file)
-        signature = anchor.signature
-        definition = Definition(anchor.symbol, anchor.file, language, first, lines, signature)
-        found = Found(definition, fingerprint(definition.text, language), _has_body(definition))
-    return found if found and found.sha256.startswith(anchor.sha256) else None
+    first, last = anchor.lines
+    lines = tuple(text.splitlines()[first - 1 : last])
+    language = language_of(anchor.file)
+    definition = Definition(anchor.symbol, anchor.file, language, first, lines, anchor.signature)
+    here = Found(definition, fingerprint(definition.text, language), _has_body(definition))
+    if here.sha256.startswith(anchor.sha256):
+        return here
+    together = group(tree, anchor.file, anchor.symbol) if anchor.kind == "api" else None
+    return together if together and together.sha256.startswith(anchor.sha256) else None
 
 
 def against_run(anchors: Iterable[Anchor], tree: Tree) -> tuple[list[Anchor], list[str]]:

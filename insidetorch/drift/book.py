@@ -13,6 +13,7 @@ from insidetorch.drift import lockfile
 from insidetorch.drift.anchors import Anchor, Source, api, gather
 from insidetorch.drift.apis import private_names
 from insidetorch.drift.lockfile import Lock
+from insidetorch.drift.names import longest
 from insidetorch.drift.trees import Tree, open_folder
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
@@ -88,7 +89,8 @@ def anchors_now(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[Ancho
     anchors = gather(sources(book.chapters(), ledger), tree)
     path = book.project.root / f"{TOOLKIT}.py"
     if path.is_file():
-        names = private_names(path.read_text(encoding="utf-8"))
+        named = (longest(tree, name) for name in private_names(path.read_text(encoding="utf-8")))
+        names = sorted({found[0] for found in named if found and found[1].kind != "module"})
         anchors += [found for name in names if (found := api(TOOLKIT, name, (), tree))]
     return sorted(anchors, key=lambda anchor: anchor.id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, unified_diff
 
@@ -69,16 +69,18 @@ RANKS = (
 )
 
 
-def compare(anchors: Iterable[Anchor], old: Tree, new: Tree) -> list[Finding]:
+def compare(anchors: Sequence[Anchor], old: Tree, new: Tree) -> list[Finding]:
     """Return what became of each anchor, the most misleading of each chapter first.
 
     :param old: the release that the anchors were locked with.
     :param new: the other release.
     """
-    findings = [_finding(anchor, old, new) for anchor in anchors]
     order: dict[str, int] = {}
-    for finding in findings:
-        order.setdefault(finding.anchor.chapter, len(order))
+    for anchor in anchors:
+        order.setdefault(anchor.chapter, len(order))
+    # By file, so that what was read of one is still at hand for the next anchor.
+    by_file = sorted(anchors, key=lambda anchor: (anchor.file, anchor.id))
+    findings = [_finding(anchor, old, new) for anchor in by_file]
     return sorted(findings, key=lambda f: (order[f.anchor.chapter], f.rank, f.anchor.id))
 
 
@@ -104,19 +106,23 @@ def counterpart(
     if anchor.kind == "api":
         place = resolve(new, anchor.target)
         if place is None:
-            again = find_again(new, was, anchor.symbol) if anchor.sha256 else Whereabouts(None)
+            again = Whereabouts(None)
+            if anchor.sha256:
+                again = find_again(new, was, old, anchor.symbol)
             return None, (_place(again.found),) if again.found else again.near
         if not anchor.sha256:
             return replace(was, definition=replace(was.definition, file=place.file)), ()
         before = resolve(old, anchor.target)
         if before is not None and (before.file, before.symbol) == (anchor.file, anchor.symbol):
-            found = found_at(new, place)
+            found = was if place == before and _same_file(was, old, new) else found_at(new, place)
             if found is not None:
                 return found, ()
+    elif _same_file(was, old, new):
+        return was, ()
     elif not anchor.symbol:
         whole = definitions(new, anchor.file, "")
         return (whole[0], ()) if whole else (None, ())
-    again = find_again(new, was, anchor.symbol)
+    again = find_again(new, was, old, anchor.symbol)
     return again.found, again.near
 
 
@@ -203,6 +209,11 @@ def _rank(anchor: Anchor, was: Found, now: Found, *, broken: bool) -> str:
     if not shown:
         return "changed beside what is shown"
     return "signature changed" if broken else "changed where it is shown"
+
+
+def _same_file(was: Found, old: Tree, new: Tree) -> bool:
+    file = was.definition.file
+    return old.text(file) == new.text(file)
 
 
 def _place(found: Found) -> str:

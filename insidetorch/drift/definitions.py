@@ -135,7 +135,7 @@ def _python(text: str, file: str, symbol: str) -> list[Definition]:
 @lru_cache(maxsize=512)
 def _python_names(text: str) -> tuple[str, ...]:
     try:
-        tree = ast.parse(text)
+        tree = python.parse(text)
     except SyntaxError:
         return ()
 

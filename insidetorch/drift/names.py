@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from insidetorch.drift.definitions import OPERATORS, Found, group
 from insidetorch.drift.trees import Tree
+from insidetorch.locate import python
 
 _OPS = ("torch", "ops", "aten")
 _OPERATOR_STUBS = frozenset(
@@ -39,7 +40,7 @@ def resolve(tree: Tree, dotted: str) -> Place | None:
     :param dotted: e.g. ``torch.autograd.backward`` or ``torch.Tensor.backward``.
     """
     parts = tuple(dotted.split("."))
-    if parts[:3] == _OPS and len(parts) > 3:
+    if parts[:3] == _OPS and 3 < len(parts) < 6:
         entry = ".".join(part for part in parts[3:5] if part != "default")
         return Place(OPERATORS, entry, "operator") if group(tree, OPERATORS, entry) else None
     return _resolver(tree).resolve(parts)
@@ -195,11 +196,11 @@ def _base(node: ast.ImportFrom, file: str, module: tuple[str, ...]) -> tuple[str
     return (*package[: len(package) - node.level + 1], *own)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=64)
 def _bindings(text: str) -> dict[str, tuple[ast.stmt, ...]]:
     """Return the statements that bind each name at the top of a module, in order."""
     try:
-        tree = ast.parse(text)
+        tree = python.parse(text)
     except SyntaxError:
         return {}
     index: dict[str, list[ast.stmt]] = {}

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from functools import lru_cache
 from pathlib import Path
 
 import griffe
 
-from insidetorch.drift.definitions import Found, names
+from insidetorch.drift.definitions import Found, names, own_name
 from insidetorch.drift.trees import Tree
 from insidetorch.locate.normalise import normalise
 
@@ -23,45 +22,42 @@ def breakages(old_tree: Tree, old: Found, new_tree: Tree, new: Found) -> list[st
         return _schemas(old, new)
     if was.language == "cpp":
         return _cpp(old_tree, old, new_tree, new)
-    if was.file.endswith(".py") and now.file.endswith(".py") and was.symbol and now.symbol:
-        found = _python(old_tree, old, new_tree, new)
+    same_name = own_name(was.symbol, "python") == own_name(now.symbol, "python") != ""
+    if same_name and was.siblings == now.siblings == 1:
+        found = _python(old, new)
         if found is not None:
             return found
     return _texts(was.signature, now.signature)
 
 
-def _python(old_tree: Tree, old: Found, new_tree: Tree, new: Found) -> list[str] | None:
-    """Return griffe's breakages, or None if griffe does not know the object."""
-    mine = _object(old_tree, old.definition.file, old.definition.symbol)
-    theirs = _object(new_tree, new.definition.file, new.definition.symbol)
+def _python(old: Found, new: Found) -> list[str] | None:
+    """Return griffe's breakages, or None if griffe does not know such an object."""
+    mine, theirs = _module(old), _module(new)
     if mine is None or theirs is None:
         return None
-    return list(dict.fromkeys(_said(b) for b in griffe.find_breaking_changes(mine, theirs)))
+    path = old.definition.symbol.rpartition(".")[0]
+    prefix = f"{path}." if path else ""
+    found = (f"{prefix}{_said(b)}" for b in griffe.find_breaking_changes(mine, theirs))
+    return list(dict.fromkeys(found))
 
 
-def _object(tree: Tree, file: str, symbol: str) -> griffe.Object | None:
-    module = _module(tree, file)
-    try:
-        found = module[symbol] if module is not None else None
-    except KeyError:
-        return None
-    return found if isinstance(found, griffe.Object) else None
-
-
-@lru_cache(maxsize=256)
-def _module(tree: Tree, file: str) -> griffe.Module | None:
+def _module(found: Found) -> griffe.Module | None:
+    """Return a module that holds one definition alone, as public under its old name."""
     logging.getLogger("griffe").setLevel(logging.CRITICAL)
-    name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    code = found.definition.text
     try:
-        return griffe.visit(name, filepath=Path(file), code=tree.text(file) or "")
+        module = griffe.visit("m", Path("m.py"), f"if 1:\n{code}" if code[:1].isspace() else code)
     except SyntaxError:
         return None
+    for member in module.members.values():
+        member.public = True
+    return module if module.members else None
 
 
 def _said(breakage: griffe.Breakage) -> str:
     values = breakage.as_dict(full=True)
     what = breakage.kind.value
-    path = str(values["object_path"])
+    path = str(values["object_path"]).removeprefix("m.")
     old, new = _value(breakage.old_value), _value(breakage.new_value)
     change = f": {old} → {new}" if old and new else f": {old or new}" if old or new else ""
     return f"{path}: {what}{change}"

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from insidetorch.errors import BookError
+from insidetorch.locate.definition import Language
 from insidetorch.locate.headers import without_guard
 
 VERSION = "torch/version.py"
@@ -93,6 +94,16 @@ class Tree:
     def modules(self) -> tuple[str, ...]:
         """The Python files, without the stubs."""
         return tuple(sorted(path for path in self.paths if path.endswith(".py")))
+
+    def corpus(self, language: Language) -> dict[str, bytes]:
+        """Return all Python files or all headers; read once, some 50 MB."""
+        return _corpus(self, language)
+
+
+@lru_cache(maxsize=2)
+def _corpus(tree: Tree, language: Language) -> dict[str, bytes]:
+    paths = tree.modules if language == "python" else tree.headers
+    return {path: tree.read(path) or b"" for path in paths}
 
 
 @lru_cache(maxsize=512)

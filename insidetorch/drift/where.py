@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -29,12 +29,14 @@ class Whereabouts:
     near: tuple[str, ...] = ()
 
 
-def find_again(tree: Tree, old: Found, symbol: str = "") -> Whereabouts:
+def find_again(tree: Tree, old: Found, before: Tree, symbol: str = "") -> Whereabouts:
     """Return the counterpart of a definition in another release.
 
-    The same name in the same file comes first, then the same name or the same text elsewhere.
+    The same name in the same file comes first, then the same name or the same text elsewhere,
+    where there was none before.
 
     :param old: the definition in the release that is compared with.
+    :param before: that release.
     :param symbol: its full name; "" for the definition's own.
     """
     was = old.definition
@@ -42,7 +44,11 @@ def find_again(tree: Tree, old: Found, symbol: str = "") -> Whereabouts:
     here = [one for one in definitions(tree, was.file, symbol) if one.body >= old.body]
     if here:
         return Whereabouts(closest(old, here))
-    elsewhere = _elsewhere(tree, old, symbol)
+    elsewhere = [
+        one
+        for one in _elsewhere(tree, old, symbol)
+        if not definitions(before, one.definition.file, one.definition.symbol)
+    ]
     same = [one for one in elsewhere if one.sha256 == old.sha256]
     named = [one for one in elsewhere if _named(one, symbol) and likeness(old, one) >= _ALIKE]
     for candidates in (same, named):
@@ -101,15 +107,18 @@ def _mentioning(tree: Tree, language: Language, name: str, apart: str) -> list[s
     word = re.escape(name)
     if language == "python":
         pattern = re.compile(rf"^[ \t]*(?:async\s+def|def|class)\s+{word}\b".encode(), re.MULTILINE)
-        files: Iterable[str] = tree.modules
     else:
         pattern = re.compile(rf"(?<![\w.>]){word}(?!\w)".encode())
-        files = tree.headers
-    holding = [file for file in files if file != apart and pattern.search(tree.read(file) or b"")]
+    corpus, plain = tree.corpus(language), name.encode()
+    holding = [
+        file
+        for file, text in corpus.items()
+        if plain in text and file != apart and pattern.search(text)
+    ]
     defining = re.compile(rf"\b(?:class|struct|enum|define)\b[^;{{}}()]*\b{word}\b".encode())
     holding.sort(
         key=lambda file: (
-            not defining.search(tree.read(file) or b""),
+            not defining.search(corpus[file]),
             -len(_shared_folders(file, apart)),
             file,
         )

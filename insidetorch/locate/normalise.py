@@ -6,7 +6,6 @@ import ast
 import hashlib
 import json
 import re
-import textwrap
 
 from insidetorch.locate.definition import Language
 
@@ -34,7 +33,10 @@ def normalise(code: str, language: Language) -> str:
     :raises SyntaxError: for Python that does not parse.
     """
     if language == "python":
-        return _shape(ast.parse(textwrap.dedent(code)))
+        # A block around it takes any indentation, also where a comment or string has less.
+        block = ast.parse(f"if 1:\n{code}" if code[:1].isspace() else code)
+        body = block.body[0].body if code[:1].isspace() else block.body  # type: ignore[attr-defined]
+        return _shape(ast.Module(body, []))
     if language == "yaml":
         import yaml
 

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 from importlib import import_module, util
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def find(file: str, source: str, name: str) -> list[Definition]:
     :raises BookError: if there is none; it names the nearest ones.
     """
     parts = [part for part in name.split(".") if part and part != "<locals>"]
-    tree = _parse(source)
+    tree = parse(source)
     lines = tuple(source.removesuffix("\n").split("\n"))
     nodes: list[ast.AST] = [tree]
     for part in parts:
@@ -134,8 +134,9 @@ def unwrap(target: Any) -> Any:
             return target
 
 
-@cache
-def _parse(source: str) -> ast.Module:
+@lru_cache(maxsize=64)
+def parse(source: str) -> ast.Module:
+    """Return the syntax tree of a module's text; those of the last texts are kept."""
     return ast.parse(source)
 
 
