@@ -219,6 +219,10 @@ def test_a_page_is_accessible(browser: Browser, address: str, doc: str, theme: A
         page = context.new_page()
         page.goto(f"{address}/{doc}.html")
         assert page.evaluate("document.documentElement.dataset.theme") == theme
+        # Colours fade in; they are judged when they have arrived.
+        page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
+        page.wait_for_timeout(300)
+        page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
         options = {} if theme == "light" else {"runOnly": ["color-contrast"]}
         report = Axe().run(page, options=options).response
         assert report["passes"]
