@@ -1,0 +1,149 @@
+"""The miniature autocast runs the operators PyTorch's runs, and the scaler finds its scales."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from insidetorch.errors import BookError
+from miniatures import amp
+from miniatures.amp import Autocast, Scaler
+from miniatures.amp_observe import on_fake_cuda, policies, saved_bytes, trace
+from miniatures.random_casts import random_program, random_scaling
+
+CPU_TYPES = [torch.float32, torch.bfloat16, torch.float32, torch.float64, torch.int64]
+CUDA_TYPES = [torch.float32, torch.float16, torch.float32]
+
+
+def run_on_cpu(seed: int, context: Any) -> tuple[list[Any], list[Tensor | None]]:
+    noise = torch.Generator().manual_seed(seed)
+    weights = [torch.rand(4, 4, generator=noise).requires_grad_() for _ in range(3)]
+
+    def make(dtype: torch.dtype) -> Tensor:
+        return (torch.rand(4, 4, generator=noise) * 3).to(dtype)
+
+    program = random_program(seed, make, CPU_TYPES)
+
+    def run() -> None:
+        with context:
+            results = program(weights)
+        total = sum(r.float().sum() for r in results if r.requires_grad and not r.is_complex())
+        if isinstance(total, Tensor):
+            total.backward()
+
+    return trace(run), [weight.grad for weight in weights]
+
+
+def test_same_operators_types_and_gradients_on_the_cpu() -> None:
+    table, seen = policies("cpu"), set()
+    for seed in range(200):
+        theirs, their_grads = run_on_cpu(seed, torch.autocast("cpu"))
+        ours, our_grads = run_on_cpu(seed, Autocast(table))
+        assert ours == theirs, seed
+        for mine, their in zip(our_grads, their_grads, strict=True):
+            assert (mine is None) == (their is None)
+            assert mine is None or torch.equal(mine, their) or mine.isnan().any()
+        seen |= {name for name, *_ in theirs}
+    assert {"aten::mm.default", "aten::_to_copy.default", "aten::cat.default"} <= seen
+    assert not Autocast.active and not Autocast.casts
+
+
+def test_same_operators_and_types_by_the_lists_for_cuda() -> None:
+    table, casts = policies("cuda"), 0
+    for seed in range(200):
+
+        def run(make: Any, seed: int = seed) -> list[Any]:
+            program = random_program(seed, lambda dtype: make(4, 4, dtype=dtype), CUDA_TYPES)
+            weights = [make(4, 4) for _ in range(3)]
+            theirs = trace(lambda: program(weights))
+            torch.set_autocast_enabled("cuda", False)
+            with Autocast(table, dtype=torch.float16, device="cuda"):
+                ours = trace(lambda: program(weights))
+            assert ours == theirs, seed
+            return theirs
+
+        casts += sum(name == "aten::_to_copy.default" for name, *_ in on_fake_cuda(run))
+    assert casts > 200
+
+
+@pytest.mark.parametrize("off", [{"cache": False}, {"enabled": False}], ids=str)
+def test_switches(off: dict[str, bool]) -> None:
+    table = policies("cpu")
+    official = {"cache_enabled" if key == "cache" else key: value for key, value in off.items()}
+    for seed in range(30):
+        theirs, _ = run_on_cpu(seed, torch.autocast("cpu", **official))
+        ours, _ = run_on_cpu(seed, Autocast(table, **off))
+        assert ours == theirs, seed
+
+
+def test_nesting_keeps_the_cache_and_the_inner_one_rules() -> None:
+    table, weight = policies("cpu"), torch.rand(4, 4, requires_grad=True)
+
+    def nested(outer: Any, inner: Any) -> list[Any]:
+        def run() -> None:
+            with outer:
+                weight @ weight
+                with inner:
+                    weight @ weight
+                weight @ weight
+
+        return trace(run)
+
+    theirs = nested(torch.autocast("cpu"), torch.autocast("cpu", enabled=False))
+    assert nested(Autocast(table), Autocast(table, enabled=False)) == theirs
+    assert sum(name == "aten::_to_copy.default" for name, *_ in theirs) == 1
+
+
+def test_same_scales_and_weights() -> None:
+    skipped = grown = 0
+    for seed in range(200):
+        chance = random.Random(seed)
+        scale = chance.choice([2.0**16, 1.0, 3.0, 2.0**126])
+        growth = chance.choice([2.0, 1.5, 1.1])
+        backoff, interval = chance.choice([0.5, 0.3]), chance.randint(1, 3)
+        official = torch.amp.GradScaler(
+            "cpu",
+            init_scale=scale,
+            growth_factor=growth,
+            backoff_factor=backoff,
+            growth_interval=interval,
+        )
+        theirs = random_scaling(seed, official)
+        ours = random_scaling(
+            seed, Scaler(factor=scale, growth=growth, backoff=backoff, interval=interval)
+        )
+        assert ours == theirs, seed
+        scales = [scale for scale, _ in theirs]
+        skipped += any(b < a for a, b in pairwise(scales))
+        grown += any(b > a for a, b in pairwise(scales))
+    assert skipped > 100 < grown
+
+
+def test_policies_are_complete() -> None:
+    for device in ("cpu", "cuda"):
+        named = policies(device)
+        others = {name for name, policy in named.items() if policy == "other"}
+        assert len(named) > 100
+        assert others <= {"norm.Scalar", "norm.ScalarOpt_dim", "binary_cross_entropy"}
+
+
+def test_policies_of_another_device() -> None:
+    with pytest.raises(BookError, match="give one of cpu, cuda"):
+        policies("tpu")
+
+
+def test_saved_bytes_counts_a_memory_once() -> None:
+    x = torch.rand(8, requires_grad=True)
+    assert saved_bytes(lambda: x * x) == {"float32": 32}
+
+
+def test_it_is_small() -> None:
+    lines = Path(amp.__file__).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 80
