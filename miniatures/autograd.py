@@ -73,7 +73,7 @@ class Node:
         return self.number
 
     def save_input(self, name: str, value: Any) -> None:
-        """Keep an input that a formula mentions, unless it is mentioned once, and in vain."""
+        """Keep an input, if a formula that will run mentions it."""
         users = self.rule.users(name)
         if isinstance(value, Value) and len(self.rule.formulas) > 1 == len(users):
             place = list(self.rule.formulas).index(users[0])
@@ -85,7 +85,7 @@ class Node:
                 self.saved[f"{name}_{part}"] = read(value.data)
 
     def save_output(self, name: str, value: Value) -> None:
-        """Keep an output that a formula mentions, but not its history: that is this very node."""
+        """Keep an output that a formula mentions, but not its history."""
         if name and self.rule.users(name):
             self.saved[name] = value.data
 
@@ -96,48 +96,48 @@ class Node:
         self._input_metadata.append(output.data)
 
     def __call__(self, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Return a gradient for each edge: its formula, evaluated on what was saved."""
+        """Return a gradient for each edge: its formula on what was saved."""
         if all(grad is None for grad in grads):
             return (None,) * len(self.next_functions)
-        filled = [
-            torch.zeros_like(expected) if grad is None else grad
-            for grad, expected in zip(grads, self._input_metadata, strict=True)
-        ]
+        shapes = zip(grads, self._input_metadata, strict=True)
+        filled = [torch.zeros_like(of) if grad is None else grad for grad, of in shapes]
         saved = {name: plain(value) for name, value in self.saved.items()}
         names = Names(saved | {"grad": filled[0], "grads": filled})
         work = zip(self.rule.formulas.values(), self.next_functions, strict=True)
-        return tuple(eval(formula, {}, names) if node else None for formula, (node, _) in work)
+        return tuple(eval(code, {}, names) if to else None for code, (to, _) in work)
 
 
 def record(operator: str, *args: Any, **options: Any) -> Any:
-    """Call an ATen operator, such as ``mul.Tensor``, and record the call if a gradient may follow.
+    """Call an ATen operator, such as ``mul.Tensor``; record the call if need be.
 
-    :param args: values, numbers and lists of numbers, as the operator's schema has them.
+    :param args: values, numbers and lists of numbers, as in the operator's schema.
     """
     kernel = overload(operator)
     inputs = operator_arguments(kernel)
     inputs |= dict(zip(inputs, args, strict=False)) | options
     rule, node = rules().get(operator), None
     asked = [inputs[name] for name in rule.formulas] if rule else []
-    if rule and torch.is_grad_enabled() and any(value.requires_grad for value in asked):
+    wanted = torch.is_grad_enabled() and any(value.requires_grad for value in asked)
+    if rule and wanted:
         node = Node(rule, [gradient_edge(value) for value in asked])
         for name, value in inputs.items():
             node.save_input(name, value)
     with torch.no_grad():
         raw = kernel(*map(plain, args), **options)
-    outputs = [Value(tensor) for tensor in ([raw] if isinstance(raw, Tensor) else raw)]
-    names = ["result"] if isinstance(raw, Tensor) else operator_results(kernel)
+    single = isinstance(raw, Tensor)
+    outputs = [Value(tensor) for tensor in ([raw] if single else raw)]
+    names = ["result"] if single else operator_results(kernel)
     if node is not None:
         for output in outputs:
             if output.data.is_floating_point():
                 node.adopt(output)
         for name, output in zip(names, outputs, strict=False):
             node.save_output(name, output)
-    return outputs[0] if isinstance(raw, Tensor) else outputs
+    return outputs[0] if single else outputs
 
 
 def gradient_edge(value: Value) -> Edge:
-    """Return the node that will take the gradient of `value`, and which of its gradients it is."""
+    """Return the node that takes the gradient of `value`, and which gradient it is."""
     if value.grad_fn is not None or not value.requires_grad:
         return value.grad_fn, value.output_nr
     node = value.accumulator() or AccumulateGrad(value.data)

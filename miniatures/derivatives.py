@@ -25,14 +25,15 @@ PARTS: dict[str, Callable[[Tensor], Any]] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of derivatives.yaml: the name of the node, and a formula for each input."""
+    """An entry of derivatives.yaml: a node's name, and a formula for each input."""
 
     node: str
     formulas: dict[str, str]
 
     def users(self, name: str) -> list[str]:
         """Return the inputs whose gradient needs `name`."""
-        return [arg for arg, text in self.formulas.items() if re.search(rf"\b{name}\b", text)]
+        word = re.compile(rf"\b{name}\b")
+        return [arg for arg, text in self.formulas.items() if word.search(text)]
 
 
 @cache
