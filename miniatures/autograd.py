@@ -99,12 +99,12 @@ class Node:
         """Return a gradient for each edge: its formula on what was saved."""
         if all(grad is None for grad in grads):
             return (None,) * len(self.next_functions)
-        shapes = zip(grads, self._input_metadata, strict=True)
-        filled = [torch.zeros_like(of) if grad is None else grad for grad, of in shapes]
+        pairs = zip(grads, self._input_metadata, strict=True)
+        filled = [torch.zeros_like(like) if g is None else g for g, like in pairs]
         saved = {name: plain(value) for name, value in self.saved.items()}
         names = Names(saved | {"grad": filled[0], "grads": filled})
         work = zip(self.rule.formulas.values(), self.next_functions, strict=True)
-        return tuple(eval(code, {}, names) if to else None for code, (to, _) in work)
+        return tuple(eval(f, {}, names) if node else None for f, (node, _) in work)
 
 
 def record(operator: str, *args: Any, **options: Any) -> Any:
