@@ -153,6 +153,40 @@ def functions_entered(call: Callable[[], object]) -> list[str]:
     return names[1:]
 
 
+def identity_with(count: int, kind: str = "forward_hook") -> nn.Module:
+    """Return a module that gives back its input, with `count` hooks of a kind that do nothing.
+
+    :param kind: as in the name of the method, without ``register_``.
+    """
+    module = nn.Identity()
+    for _ in range(count):
+        getattr(module, f"register_{kind}")(lambda *args: None)
+    return module
+
+
+def compiled(
+    model: nn.Module, x: Tensor, *, in_place: bool
+) -> tuple[Callable[[Tensor], Tensor], int]:
+    """Compile `model`, call it once, and return what to call and how many graphs were captured.
+
+    :param in_place: by `model.compile()`, otherwise by `torch.compile(model)`.
+    """
+    torch.compiler.reset()
+    graphs: list[Any] = []
+
+    def backend(captured: Any, example_inputs: Any) -> Any:
+        graphs.append(captured)
+        return captured
+
+    call: Any = model
+    if in_place:
+        model.compile(backend=backend)
+    else:
+        call = torch.compile(model, backend=backend)
+    call(x)
+    return call, len(graphs)
+
+
 @dataclass(frozen=True)
 class Bytes:
     """What a piece of code asked of the CPU allocator.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,15 @@ from miniatures.random_modules import (
 )
 
 SEEDS = range(240)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads cost more than they bring to models of four numbers in a row."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def same(a: Tensor, b: Tensor) -> bool:
