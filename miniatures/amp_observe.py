@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -117,16 +118,20 @@ def on_fake_cuda(fn: Callable[[Callable[..., Tensor]], Any]) -> Any:
             torch.set_autocast_enabled("cuda", before)
 
 
-def saved_bytes(fn: Callable[[], object]) -> dict[str, int]:
+def saved_bytes(fn: Callable[[], object], besides: Iterable[Tensor] = ()) -> dict[str, int]:
     """Run `fn` and return the bytes that autograd saved for backward, by type.
 
     A memory that several nodes saved counts once.
+
+    :param besides: tensors whose memory is not counted, such as the parameters.
     """
+    known = {tensor.untyped_storage().data_ptr() for tensor in besides}
     sizes: dict[int, tuple[str, int]] = {}
 
     def pack(tensor: Tensor) -> Tensor:
         memory = tensor.untyped_storage()
-        sizes[memory.data_ptr()] = (str(tensor.dtype)[6:], memory.nbytes())
+        if memory.data_ptr() not in known:
+            sizes[memory.data_ptr()] = (str(tensor.dtype)[6:], memory.nbytes())
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
@@ -144,3 +149,34 @@ def by_policy(table: Mapping[str, str]) -> dict[str, list[str]]:
     for name, policy in table.items():
         groups.setdefault(policy, []).append(name)
     return groups
+
+
+class CastsAlive:
+    """A region that knows which casts made in it are still in memory."""
+
+    def __init__(self) -> None:
+        self._made: list[weakref.ref[Tensor]] = []
+
+    def __enter__(self) -> CastsAlive:
+        made = self._made
+
+        class Watch(private.dispatch_mode()):  # type: ignore[misc]
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                result = func(*args, **(kwargs or {}))
+                if func is torch.ops.aten._to_copy.default:
+                    made.append(weakref.ref(result))
+                return result
+
+        self._mode = Watch()
+        self._mode.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._mode.__exit__(*error)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the casts that something still holds."""
+        return sum(cast.nbytes for made in self._made if (cast := made()) is not None)
