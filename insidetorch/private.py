@@ -413,3 +413,24 @@ def is_view(tensor: torch.Tensor) -> bool:
     `torch.Tensor._is_view`. Seen in 2.13.
     """
     return bool(_IS_VIEW.of(tensor)())
+
+
+# ── The engine ────────────────────────────────────────────────────────────
+
+
+def _sparse() -> object:
+    import torch
+
+    return torch.eye(2).to_sparse()
+
+
+_VALUES = _Name("torch.Tensor._values", ("2.13",), _sparse)
+
+
+def sparse_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the values of a sparse tensor as they lie in memory, coalesced or not.
+
+    `Tensor._values`; the public `values` wants a coalesced tensor. Seen in 2.13.
+    """
+    values: torch.Tensor = _VALUES.of(tensor)()
+    return values

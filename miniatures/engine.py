@@ -1,7 +1,4 @@
-"""The autograd engine in miniature: it drives PyTorch's own graph nodes, in PyTorch's own order.
-
-One thread, one queue. As the nodes are real (`tensor.grad_fn`), the engine alone is compared.
-"""
+"""The autograd engine in miniature: one thread, one queue, PyTorch's nodes."""
 
 from __future__ import annotations
 
@@ -19,16 +16,16 @@ from torch.autograd.graph import get_gradient_edge
 
 from insidetorch.private import input_metadata, sequence_nr
 
-Node: TypeAlias = Any  # torch.autograd.graph.Node, or a node of a Python Function
-Edge: TypeAlias = tuple[Node | None, int]  # a node, and the slot of its input buffer
+Node: TypeAlias = Any  # torch.autograd.graph.Node, or one of a Python Function
+Edges: TypeAlias = Iterable[tuple[Node | None, int]]  # and a slot of its buffer
 Grads: TypeAlias = Sequence[Tensor | None]
+Hook: TypeAlias = Callable[[Grads], Grads | None]
 
 
 @dataclass(eq=False)
 class GraphTask:
-    """One call of `backward`: what each node still waits for, and what has arrived."""
+    """One `backward`: what each node still waits for, and what has arrived."""
 
-    create_graph: bool
     depth: int  # how many calls of backward this one runs inside
     dependencies: Counter[Node] = field(default_factory=Counter)
     not_ready: dict[Node, list[Tensor | None]] = field(default_factory=dict)
@@ -44,12 +41,13 @@ class NodeTask:
         self.owner, self.node, self.inputs = weakref.ref(owner), node, inputs
 
     def urgency(self) -> tuple[float, float]:
-        """Deeper backward first, then the younger node; a leaf counts as the youngest of all."""
+        """Deeper pass first, then greater number; a leaf has the greatest."""
         owner, number = self.owner(), sequence_nr(self.node)
-        return owner.depth if owner else math.inf, math.inf if number is None else number
+        depth = owner.depth if owner else math.inf
+        return depth, math.inf if number is None else number
 
     def __lt__(self, other: NodeTask) -> bool:
-        return self.urgency() > other.urgency()  # heapq takes the smallest first
+        return self.urgency() > other.urgency()  # heapq pops the smallest
 
 
 class Engine:
@@ -60,22 +58,22 @@ class Engine:
         self.running: list[GraphTask] = []
         self.grads: dict[Tensor, Tensor] = {}
         self.order: list[Node] = []
-        self.pre_hooks: dict[Node, list[Callable[[Grads], Grads | None]]] = defaultdict(list)
+        self.pre_hooks: dict[Node, list[Hook]] = defaultdict(list)
 
     def backward(self, *roots: Tensor, grads: Grads = (), create_graph: bool = False) -> None:
-        """Accumulate into `self.grads` what `torch.autograd.backward(roots, grads)` would.
+        """Accumulate into `self.grads` what `torch.autograd.backward` would.
 
-        :param roots: tensors with history.
         :param grads: one gradient for each root; ones where it is left out.
         :param create_graph: record the backward pass itself.
         """
-        task = GraphTask(create_graph, depth=len(self.running))
-        edges: list[Edge] = [get_gradient_edge(root)[:2] for root in roots]
+        task = GraphTask(depth=len(self.running))
+        edges = [get_gradient_edge(root)[:2] for root in roots]
         task.dependencies = count_dependencies(edges)
+        grads = grads or [torch.ones_like(root) for root in roots]
         self.running.append(task)
         try:
             with torch.set_grad_enabled(create_graph):
-                self.deliver(task, edges, grads or [torch.ones_like(root) for root in roots])
+                self.deliver(task, edges, grads)
                 self.run(task)
                 for callback in task.callbacks:  # a callback may queue another
                     callback()
@@ -83,7 +81,7 @@ class Engine:
             self.running.pop()
 
     def run(self, task: GraphTask) -> None:
-        """Take tasks from the queue, whoever owns them, until `task` is done."""
+        """Take tasks from the queue, of any owner, until `task` is done."""
         while task.outstanding:
             job = heapq.heappop(self.ready)
             owner = job.owner()
@@ -107,24 +105,26 @@ class Engine:
         outputs = node(*inputs) if callable(node) else node.apply(*inputs)
         return outputs if isinstance(outputs, tuple) else (outputs,)
 
-    def deliver(self, task: GraphTask, edges: Iterable[Edge], grads: Grads) -> None:
-        """Add each gradient to the buffer at the end of its edge; queue the nodes that are full."""
+    def deliver(self, task: GraphTask, edges: Edges, grads: Grads) -> None:
+        """Add each gradient to the buffer at its edge; queue full nodes."""
         for (node, slot), grad in zip(edges, grads, strict=True):
             if node is None:
-                continue  # that input of the forward operation wanted no gradient
-            buffer = task.not_ready.setdefault(node, [None] * len(input_metadata(node)))
+                continue  # that input of the operation wanted no gradient
+            expected = input_metadata(node)
+            buffer = task.not_ready.setdefault(node, [None] * len(expected))
             if grad is not None:
-                held, grad = buffer[slot], fit(grad, input_metadata(node)[slot])
+                held, grad = buffer[slot], fit(grad, expected[slot])
                 buffer[slot] = grad if held is None else held + grad
             task.dependencies[node] -= 1
             if task.dependencies[node] == 0:
-                heapq.heappush(self.ready, NodeTask(task, node, task.not_ready.pop(node)))
+                job = NodeTask(task, node, task.not_ready.pop(node))
+                heapq.heappush(self.ready, job)
                 task.outstanding += 1
 
     def accumulate(self, leaf: Tensor, grad: Tensor | None) -> Grads:
-        """Do what AccumulateGrad does, but for the stealing: always copy the first gradient."""
+        """Do as AccumulateGrad does, but always copy the first gradient."""
         if grad is not None and leaf not in self.grads:
-            self.grads[leaf] = torch.empty_like(leaf, requires_grad=False).copy_(grad)
+            self.grads[leaf] = torch.empty_like(leaf.detach()).copy_(grad)
         elif grad is not None and torch.is_grad_enabled():
             self.grads[leaf] = self.grads[leaf] + grad
         elif grad is not None:
@@ -132,8 +132,8 @@ class Engine:
         return ()
 
 
-def count_dependencies(roots: Iterable[Edge]) -> Counter[Node]:
-    """Count, for each node reachable from `roots`, the gradients that will be sent to it."""
+def count_dependencies(roots: Edges) -> Counter[Node]:
+    """Count, for each node behind `roots`, the gradients it will be sent."""
     counts: Counter[Node] = Counter(node for node, _ in roots)
     to_visit = list(counts)
     while to_visit:
@@ -146,5 +146,5 @@ def count_dependencies(roots: Iterable[Edge]) -> Counter[Node]:
 
 
 def fit(grad: Tensor, expected: Any) -> Tensor:
-    """Undo broadcasting and casts, so that a gradient looks like the value it belongs to."""
+    """Undo broadcasting and casts: a gradient gets the shape of its value."""
     return grad.sum_to_size(tuple(expected.shape)).to(expected.dtype)

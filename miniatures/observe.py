@@ -1,10 +1,11 @@
-"""What PyTorch's engine does, seen from outside: the order of nodes, nesting, forks."""
+"""What PyTorch's engine does, seen from outside: order, nesting, threads, forks, errors."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
+from insidetorch import private
 from miniatures.engine import count_dependencies
 
 
@@ -89,3 +91,79 @@ for levels in {levels}:
         check=True,
     )
     return done.stdout.splitlines()
+
+
+def error_of(call: Callable[[], object]) -> str:
+    """Call and return the text of the exception that it raises; empty if it raises none."""
+    try:
+        call()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def foretold(root: Tensor) -> tuple[list[Any], list[Any]]:
+    """Run backward from `root`; return the order PyTorch predicted, and the one that came.
+
+    The prediction works inside a pass, and only while multithreading is switched off.
+    """
+    told: list[Any] = []
+    node: Any = root.grad_fn
+    node.register_prehook(lambda grads: told.extend(private.execution_order()))
+    with torch.autograd.set_multithreading_enabled(False):
+        return told, ran(root.backward, root)
+
+
+def heap_of_equals(count: int) -> list[int]:
+    """Return the order in which equal elements leave a binary heap that they entered as 0, 1, 2…
+
+    None overtakes another on its way up. When the first leaves, its right child takes the place,
+    or the left one if it is alone, and so on down; the last element fills the hole at the end.
+    """
+    heap, order = list(range(count)), []
+    while heap:
+        order.append(heap[0])
+        last, hole = heap.pop(), 0
+        while (left := 2 * hole + 1) < len(heap):
+            child = min(left + 1, len(heap) - 1)
+            heap[hole], hole = heap[child], child
+        heap[hole : hole + 1] = [last] if heap else []
+    return order
+
+
+def ticks_while(work: Callable[[], object]) -> int:
+    """Say how often another thread counted while `work` ran, one count for each half millisecond.
+
+    Python is told not to take its lock from a running thread: the other can count only while
+    `work` gives the lock back by itself.
+    """
+    ticks: list[None] = []
+    stop = threading.Event()
+
+    def count() -> None:
+        while not stop.wait(0.0005):
+            ticks.append(None)
+
+    other = threading.Thread(target=count)
+    usual = sys.getswitchinterval()
+    other.start()
+    sys.setswitchinterval(1000)
+    try:
+        before = len(ticks)
+        work()
+        return len(ticks) - before
+    finally:
+        sys.setswitchinterval(usual)
+        stop.set()
+        other.join()
+
+
+def chains(width: int, nodes: int) -> Tensor:
+    """Return a sum of `width` chains of multiplications, each from its own leaf; `nodes` in all.
+
+    They are built side by side, so that as many nodes are ready at a time as there are chains.
+    """
+    values = [torch.ones(1, requires_grad=True) for _ in range(width)]
+    for _ in range(nodes // width):
+        values = [value * 0.5 for value in values]
+    return torch.stack(values).sum()

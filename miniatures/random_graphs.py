@@ -10,15 +10,22 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
+from torch.autograd.graph import get_gradient_edge
+
+from miniatures.engine import count_dependencies
 
 
 @dataclass(frozen=True)
 class Program:
-    """What one random program made: its leaves, its results, and a gradient for each result."""
+    """What one random program made: its leaves, its results, and a gradient for each result.
+
+    `steps` names the operations that made it, in order.
+    """
 
     leaves: list[Tensor]
     roots: list[Tensor]
     grads: list[Tensor]
+    steps: list[str]
 
 
 class FirstOnly(Function):
@@ -54,14 +61,38 @@ def random_program(seed: int, *, size: int = 14, views: bool = False) -> Program
         for _ in range(rng.randint(1, 4))
     ]
     values = list(leaves)
-    steps = _STEPS + 4 * _VIEWS if views else _STEPS
+    steps = [*_STEPS.items(), *(4 * [*_VIEWS.items()] if views else [])]
+    names = []
     for _ in range(size):
         first, second = rng.choice(values), rng.choice(values[-4:])
-        made = rng.choice(steps)(first, second, rng)
+        name, step = rng.choice(steps)
+        made = step(first, second, rng)
+        names.append(name)
         values += made if isinstance(made, list) else [made]
     roots = [values[-1], *rng.choices(values, k=rng.randint(0, 2))]
     grads = [fresh(tuple(root.shape), root.dtype == torch.float64) for root in roots]
-    return Program(leaves, roots, grads)
+    return Program(leaves, roots, grads, names)
+
+
+def traits(program: Program) -> set[str]:
+    """Return which of the cases that an engine can get wrong a program has."""
+    counts = count_dependencies([get_gradient_edge(root)[:2] for root in program.roots])
+    leaf_counts = [n for node, n in counts.items() if hasattr(node, "variable")]
+    inner = [n for node, n in counts.items() if not hasattr(node, "variable")]
+    ids = [id(root) for root in program.roots]
+    found = {
+        "a value used several times": any(n > 1 for n in inner),
+        "a leaf used several times": any(count > 1 for count in leaf_counts),
+        "a leaf that gets nothing": len(leaf_counts) < len(program.leaves),
+        "a leaf as a root": any(root.is_leaf for root in program.roots),
+        "several roots": len(set(ids)) > 1,
+        "a root given twice": len(set(ids)) < len(ids),
+        "a node with several outputs": not {"rows", "columns"}.isdisjoint(program.steps),
+        "a write in place": "in place" in program.steps,
+        "None for a gradient": "FirstOnlyBackward" in {node.name() for node in counts},
+        "a float64 leaf": any(leaf.dtype == torch.float64 for leaf in program.leaves),
+    }
+    return {name for name, has in found.items() if has}
 
 
 def _rows(first: Tensor, second: Tensor, rng: random.Random) -> list[Tensor]:
@@ -80,19 +111,19 @@ def _in_place(first: Tensor, second: Tensor, rng: random.Random) -> Tensor:
 
 
 _Step = Callable[[Tensor, Tensor, random.Random], Tensor | list[Tensor]]
-_STEPS: list[_Step] = [
-    lambda first, second, rng: first + second,
-    lambda first, second, rng: first * second,
-    lambda first, second, rng: first * first.sin(),
-    lambda first, second, rng: (first - second).tanh(),
-    lambda first, second, rng: first.sum(-1, keepdim=True) * 0.5,
-    lambda first, second, rng: torch.where(second.detach() > 0, first, second),
-    lambda first, second, rng: FirstOnly.apply(first, second),  # type: ignore[no-untyped-call]
-    _rows,
-    _columns,
-    _in_place,
-]
-_VIEWS: list[_Step] = [
-    lambda first, second, rng: first.view_as(first) + second.view_as(second),
-    lambda first, second, rng: first.t().t() if first.dim() == 2 else first.unsqueeze(0),
-]
+_STEPS: dict[str, _Step] = {
+    "add": lambda first, second, rng: first + second,
+    "multiply": lambda first, second, rng: first * second,
+    "multiply by its sine": lambda first, second, rng: first * first.sin(),
+    "tanh": lambda first, second, rng: (first - second).tanh(),
+    "sum": lambda first, second, rng: first.sum(-1, keepdim=True) * 0.5,
+    "where": lambda first, second, rng: torch.where(second.detach() > 0, first, second),
+    "first only": lambda first, second, rng: FirstOnly.apply(first, second),  # type: ignore[no-untyped-call]
+    "rows": _rows,
+    "columns": _columns,
+    "in place": _in_place,
+}
+_VIEWS: dict[str, _Step] = {
+    "view": lambda first, second, rng: first.view_as(first) + second.view_as(second),
+    "t": lambda first, second, rng: first.t().t() if first.dim() == 2 else first.unsqueeze(0),
+}

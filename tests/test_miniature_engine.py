@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+import time
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +17,8 @@ from torch import Tensor
 from insidetorch import private
 from miniatures import engine as module
 from miniatures.engine import Engine, NodeTask
-from miniatures.observe import ran
-from miniatures.random_graphs import Program, random_program
+from miniatures.observe import chains, error_of, foretold, heap_of_equals, ran, ticks_while
+from miniatures.random_graphs import Program, random_program, traits
 
 SEEDS = range(250)
 
@@ -55,23 +58,58 @@ def test_order_and_gradients_equal_pytorch(first: int) -> None:
 
 
 def test_the_programs_have_what_the_comparison_is_about() -> None:
-    seen: dict[str, int] = dict.fromkeys(["tie", "none", "several roots", "unused leaf", "wide"], 0)
+    found = Counter(trait for seed in SEEDS for trait in traits(random_program(seed)))
+    assert len(found) == 10
+    assert min(found.values()) > len(SEEDS) // 20, found
+    ties = 0
     names: set[str] = set()
     for seed in SEEDS:
-        program = random_program(seed)
         engine = Engine()
-        waiting: list[int] = []
+        program = random_program(seed)
         engine.backward(*program.roots, grads=program.grads)
-        for node in engine.order:
-            names.add(node.name())
-            waiting.append(private.sequence_nr(node) is None)
-        seen["tie"] += any(a and b for a, b in pairwise(waiting))
-        seen["none"] += "FirstOnlyBackward" in {node.name() for node in engine.order}
-        seen["several roots"] += len(program.roots) > 1
-        seen["unused leaf"] += any(leaf not in engine.grads for leaf in program.leaves)
-        seen["wide"] += any(leaf.dtype == torch.float64 for leaf in program.leaves)
-    assert all(seen.values()), seen
+        names.update(node.name() for node in engine.order)
+        leaf = [private.sequence_nr(node) is None for node in engine.order]
+        ties += any(a and b for a, b in pairwise(leaf))
+    assert ties > 0
     assert names >= {"UnbindBackward0", "SplitWithSizesBackward0", "TanhBackward0", "MulBackward0"}
+
+
+def test_traits_tell_programs_apart() -> None:
+    x, y = (torch.ones(2, 3, requires_grad=True) for _ in range(2))
+    plain = Program([x], [x * y.detach()], [torch.ones(2, 3)], ["multiply"])
+    assert traits(plain) == set()
+    z = x + x
+    rich = Program([x, y], [z * z, x, x], [torch.ones(2, 3)] * 3, ["in place", "rows"])
+    assert traits(rich) == {
+        "a value used several times", "a leaf used several times", "a leaf that gets nothing",
+        "a leaf as a root", "several roots", "a root given twice", "a node with several outputs",
+        "a write in place",
+    }  # fmt: skip
+
+
+def test_equals_leave_a_heap_as_from_heapq() -> None:
+    class Equal:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __lt__(self, other: Equal) -> bool:
+            return False
+
+    for count in range(40):
+        heap: list[Equal] = []
+        for number in range(count):
+            heapq.heappush(heap, Equal(number))
+        assert heap_of_equals(count) == [heapq.heappop(heap).number for _ in range(count)]
+
+
+def test_the_observers_see_what_happens() -> None:
+    assert error_of(lambda: None) == ""
+    assert error_of(lambda: int("three")).startswith("invalid literal")
+    assert ticks_while(lambda: time.sleep(0.05)) > 0
+    assert ticks_while(lambda: sum(range(10**6))) == 0
+    told, came = foretold(chains(3, 30))
+    assert told == came
+    assert len([node for node in came if node.name() == "MulBackward0"]) == 30
 
 
 @pytest.mark.parametrize(
