@@ -269,6 +269,11 @@ def records(file: str | Path | io.BytesIO) -> list[Record]:
     return found
 
 
+def storages(value: object) -> list[int]:
+    """Return the bytes of each storage that `torch.save` writes for `value`."""
+    return [record.size for record in records(saved(value)) if "/data/" in record.name]
+
+
 def saved(value: object) -> io.BytesIO:
     """Return what `torch.save` writes for `value`, ready to be read."""
     file = io.BytesIO()
