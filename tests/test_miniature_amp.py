@@ -14,7 +14,7 @@ from torch import Tensor
 from insidetorch.errors import BookError
 from miniatures import amp
 from miniatures.amp import Autocast, Scaler
-from miniatures.amp_observe import on_fake_cuda, policies, saved_bytes, trace
+from miniatures.amp_observe import CastsAlive, on_fake_cuda, policies, saved_bytes, trace
 from miniatures.random_casts import random_program, random_scaling
 
 CPU_TYPES = [torch.float32, torch.bfloat16, torch.float32, torch.float64, torch.int64]
@@ -141,6 +141,17 @@ def test_policies_of_another_device() -> None:
 def test_saved_bytes_counts_a_memory_once() -> None:
     x = torch.rand(8, requires_grad=True)
     assert saved_bytes(lambda: x * x) == {"float32": 32}
+    assert saved_bytes(lambda: x * x, besides=[x]) == {}
+
+
+def test_casts_are_counted_while_something_holds_them() -> None:
+    x = torch.rand(8)
+    with CastsAlive() as alive:
+        low = x.bfloat16()
+        x.half()
+    assert alive.nbytes == low.nbytes == 16
+    del low
+    assert alive.nbytes == 0
 
 
 def test_it_is_small() -> None:
