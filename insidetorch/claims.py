@@ -129,6 +129,7 @@ def settled() -> Display:
         ["Sentence", "Who says it", "Verdict", "What happens now"],
         rows,
         caption=f"Settled on torch {_release()}",
+        prose=True,
     )
 
 

@@ -80,6 +80,7 @@ def table(
     *,
     caption: str = "",
     numeric: Sequence[int] = (),
+    prose: bool = False,
     record: Mapping[str, Any] | None = None,
 ) -> Display:
     """Return a table.
@@ -88,6 +89,7 @@ def table(
     :param rows: cells; a cell that is a `Display` keeps its own HTML, others are escaped.
     :param caption: one line above the table.
     :param numeric: indices of the columns aligned to the right.
+    :param prose: the cells hold sentences; on a narrow page each row becomes a list.
     :param record: what the ledger keeps of it.
     """
     right = set(numeric)
@@ -96,7 +98,8 @@ def table(
         body = value.html if isinstance(value, Display) else escape(value)
         align = ' class="it-num"' if index in right else ""
         scope = ' scope="col"' if tag == "th" else ""
-        return f"<{tag}{scope}{align}>{body}</{tag}>"
+        label = f' data-label="{escape(header[index])}"' if prose and tag == "td" else ""
+        return f"<{tag}{scope}{align}{label}>{body}</{tag}>"
 
     head = "".join(cell("th", i, title) for i, title in enumerate(header))
     body = "".join(
@@ -106,7 +109,8 @@ def table(
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     html = (
         '<div class="it it-scroll" tabindex="0" role="region" '
-        f'aria-label="{escape(caption or "table")}"><table class="it-table">{title}'
+        f'aria-label="{escape(caption or "table")}">'
+        f'<table class="it-table{" it-prose" if prose else ""}">{title}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
     return Display(html, _text_table(header, rows, caption, right), record)
