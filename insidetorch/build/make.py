@@ -23,6 +23,7 @@ from insidetorch.build.render import Renderer
 from insidetorch.build.runs import Failure, Run
 from insidetorch.build.stage import stage
 from insidetorch.build.wheel import start_wheel
+from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import cores, torch_facts
 
@@ -129,6 +130,7 @@ def build_book(project: Project, options: Options, console: Console) -> int:
             before = None
         ledger = ledger_file.ledger(entries, before)
         write(path, json.dumps(ledger, indent=1, ensure_ascii=False))
+        say_unlocked(project, console)
         changed = before is None or not ledger_file.same(ledger, before)
         complaints = renderer.render(pages, changed)
         console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)

@@ -1,4 +1,4 @@
-"""The commands of drift: lock, drift, drift-run, drift-report, drift-history.
+"""The commands of drift: lock, drift, drift-run, drift-report, drift-history, links.
 
 Exit status: 0 green, 1 a person should look, 2 something broke, 3 the command could not work.
 """
@@ -189,6 +189,23 @@ def drift_history(book: Book, releases: tuple[str, ...]) -> None:
     click.echo(f"{len(found.rows)} anchors over {', '.join(found.releases)}")
 
 
+@click.command()
+@_book_command
+def links(book: Book) -> None:
+    """Ask every page that the built site links to whether it is still there."""
+    from insidetorch.drift.links import broken, outgoing, sentences
+
+    site = book.project.html
+    if not (site / "index.html").is_file():
+        raise BookError(f"{site} holds no site; build it first with `make book`.")
+    pages = outgoing(site)
+    said = sentences(broken(pages), pages)
+    for sentence in said:
+        click.echo(sentence)
+    click.echo(f"{len(pages)} links to other hosts, {len(said)} broken")
+    sys.exit(1 if said else 0)
+
+
 def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
     from insidetorch.drift import report, run
 
@@ -212,4 +229,4 @@ def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
     return report.together(reports)
 
 
-COMMANDS = (lock, drift, drift_run, drift_report, drift_history)
+COMMANDS = (lock, drift, drift_run, drift_report, drift_history, links)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +58,7 @@ class Statement:
 class ChapterRun:
     """One chapter of a run.
 
+    :param code: first digits of the hash of its code cells; runs of other code are not compared.
     :param ended: why it stopped before its last cell; "" if it did not.
     :param errors: code cell → the error it raised.
     :param stable: code cell → its text output without times, addresses and ids; of cells tagged
@@ -65,6 +68,7 @@ class ChapterRun:
 
     doc: str
     title: str
+    code: str
     ended: str
     statements: tuple[Statement, ...]
     errors: Mapping[int, str]
@@ -115,7 +119,9 @@ def chapter_run(doc: str, title: str, notebook: Mapping[str, Any], ended: str = 
         for r in found
         if r["kind"] == "warning" and not r["declared"]
     )
-    return ChapterRun(doc, title, ended, tuple(statements), errors, stable, warned)
+    text = json.dumps([cell["source"] for cell in code])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return ChapterRun(doc, title, digest, ended, tuple(statements), errors, stable, warned)
 
 
 def quiet(text: str) -> str:
@@ -126,14 +132,17 @@ def quiet(text: str) -> str:
 
 
 def differences(pinned: Iterable[ChapterRun], other: Iterable[ChapterRun]) -> list[Outcome]:
-    """Return how another run differs from the pinned one, in the order of the chapters."""
-    theirs = {run.doc: run for run in other}
-    return [
-        outcome
-        for mine in pinned
-        if mine.doc in theirs
-        for outcome in _chapter(mine, theirs[mine.doc])
-    ]
+    """Return how another run differs from the pinned one, in the order of that run's chapters.
+
+    Of a chapter without a pinned run of the same code, all that does not hold is a difference.
+    """
+    mine = {(run.doc, run.code): run for run in pinned}
+
+    def beside(run: ChapterRun) -> ChapterRun:
+        none = ChapterRun(run.doc, run.title, run.code, "", (), {}, {}, ())
+        return mine.get((run.doc, run.code), none)
+
+    return [outcome for run in other for outcome in _chapter(beside(run), run)]
 
 
 def severity(kind: str) -> int:
@@ -155,6 +164,7 @@ def from_json(data: Mapping[str, Any], name: str) -> ChapterRun:
         return ChapterRun(
             data["doc"],
             data["title"],
+            data["code"],
             data["ended"],
             tuple(Statement(**one) for one in data["statements"]),
             {int(cell): text for cell, text in data["errors"].items()},
@@ -177,12 +187,18 @@ def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:
     if theirs.ended and not mine.ended:
         found.append(Outcome("error", mine.doc, 0, theirs.ended))
     after = {statement.key: statement for statement in theirs.statements}
-    for before in mine.statements:
-        now = after.get(before.key)
+    for was in mine.statements:
+        now = after.get(was.key)
         if now is None:
-            found.append(Outcome("missing", mine.doc, before.cell, before.text))
-        elif before.held and not now.held:
-            found.append(Outcome("failed", mine.doc, now.cell, now.text, _seen(before, now)))
+            found.append(Outcome("missing", mine.doc, was.cell, was.text))
+        elif was.held and not now.held:
+            found.append(Outcome("failed", mine.doc, now.cell, now.text, _seen(was, now)))
+    before = {statement.key for statement in mine.statements}
+    found += [
+        Outcome("failed", mine.doc, now.cell, now.text, _seen(None, now))
+        for now in theirs.statements
+        if not now.held and now.key not in before
+    ]
     known = {(category, quiet(message)) for _, category, message, _ in mine.warnings}
     for cell, category, message, deprecation in theirs.warnings:
         if (category, quiet(message)) not in known:
@@ -196,10 +212,13 @@ def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:
     return sorted(found, key=lambda outcome: (outcome.cell, outcome.kind, outcome.text))
 
 
-def _seen(before: Statement, now: Statement) -> str:
-    names = [name for name in now.values if now.values[name] != before.values.get(name)]
+def _seen(was: Statement | None, now: Statement) -> str:
+    if was is None:
+        return "; ".join(f"{name} = {value}" for name, value in now.values.items())
     return "; ".join(
-        f"{name} = {before.values.get(name, 'absent')} → {now.values[name]}" for name in names
+        f"{name} = {was.values.get(name, 'absent')} → {value}"
+        for name, value in now.values.items()
+        if value != was.values.get(name)
     )
 
 

@@ -47,6 +47,11 @@ class Report:
         return max([*static, *executed], default=0)
 
 
+def asks(finding: Mapping[str, Any]) -> bool:
+    """Tell whether a finding asks for a look."""
+    return compare.severity(finding["rank"]) > 0
+
+
 def finding_json(finding: Finding) -> dict[str, Any]:
     """Return a finding as JSON data."""
     return {**asdict(finding), "place": RANKS[finding.rank]}
@@ -115,7 +120,7 @@ def terminal(report: Report, *, everything: bool = False) -> list[str]:
             f"{len(report.static)} anchors, torch {report.pinned} → {report.release}: {said}"
         )
         for chapter, findings in _by_chapter(report.static, "anchor"):
-            shown = [f for f in findings if everything or compare.severity(f["rank"])]
+            shown = [f for f in findings if everything or asks(f)]
             lines += [chapter] if shown else []
             for finding in shown:
                 lines += [f"  {line}" for line in _finding_lines(finding)]
@@ -151,7 +156,7 @@ def markdown(reports: Sequence[Report], title: str) -> str:
 
 def _static_markdown(report: Report) -> list[str]:
     assert report.static is not None
-    shown = [finding for finding in report.static if compare.severity(finding["rank"])]
+    shown = [finding for finding in report.static if asks(finding)]
     lines = [
         f"{len(shown)} of {len(report.static)} anchors to look at, compared with torch "
         f"{report.pinned}.",

@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
 from insidetorch.display import escape
-from insidetorch.site import mathml, own_host, parts, source_map
+from insidetorch.site import mathml, own_host, parts, source_map, still_true
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.questions import Question, answered, read_questions
 from insidetorch.site.stamp import stamp
@@ -52,6 +52,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(generated_part)
     for name in _PARTS:
         app.add_directive(name, GeneratedPart)
+    still_true.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", _own_templates)

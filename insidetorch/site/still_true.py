@@ -1,0 +1,369 @@
+"""The page "Still true?": claims and anchors over the releases of PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from insidetorch.display import Display, escape, table
+from insidetorch.drift import history as past
+from insidetorch.drift import lockfile, reasons, report, run
+from insidetorch.drift.history import History, Row
+from insidetorch.drift.reasons import Reason
+from insidetorch.drift.run import Result
+from insidetorch.site.book_ledger import Chapter, Ledger, read_ledger
+
+Link = Callable[[str], str]
+_PARTS = ("drift-claims", "drift-differences", "drift-history", "drift-anchors", "drift-warnings")
+_MARKS = {
+    "same": ("●", "the same"),
+    "moved": ("◌", "the same, in another file"),
+    "other": ("◐", "another text"),
+    "absent": ("–", "absent"),
+}
+_FILLS = {"same": "--it-good", "moved": "--it-b", "other": "--it-note", "absent": "--it-line"}
+_MOST_WORDS = 8
+
+
+class drift_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
+    """Stands for a generated part until the page is written."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the page is made from.
+
+    :param results: releases on which the chapters were executed, oldest first.
+    :param reports: static reports that lie beside the build, with the differences of the code.
+    """
+
+    history: History | None
+    results: tuple[Result, ...]
+    reasons: tuple[Reason, ...]
+    reports: tuple[report.Report, ...]
+
+
+class _DriftPart(SphinxDirective):
+    """Place a part that is made from drift's data."""
+
+    def run(self) -> list[nodes.Node]:
+        root = _root(Path(self.env.srcdir))
+        files = [Path(self.env.srcdir) / self.config.insidetorch_ledger]
+        files += [root / lockfile.NAME, *sorted((root / "drift").rglob("*.*"))]
+        for file in files:
+            if file.is_file():
+                self.env.note_dependency(os.path.relpath(file, self.env.srcdir))
+        return [drift_part(kind=self.name)]
+
+
+def register(app: Sphinx) -> None:
+    """Add the page's directives to the book's extension."""
+    app.add_node(drift_part)
+    for name in _PARTS:
+        app.add_directive(name, _DriftPart)
+    app.connect("doctree-resolved", _fill)
+
+
+def read_data(root: Path, reports: Path) -> Data:
+    """Read what drift stored.
+
+    :param root: the book's folder.
+    :param reports: where `drift` leaves its static reports.
+    :raises BookError: a file is there and cannot be read.
+    """
+    folder = root / "drift"
+    file = folder / past.NAME
+    known = past.parse(file.read_text(encoding="utf-8"), file.name) if file.is_file() else None
+    made = [
+        report.from_json(json.loads(path.read_text(encoding="utf-8")), path.name)
+        for path in sorted(reports.glob("*/static.json"))
+    ]
+    return Data(known, tuple(run.stored(folder)), tuple(reasons.read(folder)), tuple(made))
+
+
+def part(kind: str, data: Data, ledger: Ledger | None, link: Link) -> str:
+    """Return one part of the page as HTML."""
+    if kind == "drift-claims":
+        return claims(data, ledger, link)
+    if kind == "drift-differences":
+        return differences(data, link) + code_differences(data, link)
+    if kind == "drift-history":
+        return figure(data.history)
+    if kind == "drift-anchors":
+        return anchors(data.history, ledger, link)
+    return warnings(ledger, link)
+
+
+def claims(data: Data, ledger: Ledger | None, link: Link) -> str:
+    """Return the matrix of claims and verdicts over the releases, by chapter."""
+    if ledger is None:
+        return _sentence("The site was built without a record of the last execution: no claims.")
+    return "".join(_claims_of(chapter, data.results, link) for chapter in ledger.chapters)
+
+
+def differences(data: Data, link: Link) -> str:
+    """Return what differed when the chapters were executed on other releases, with reasons."""
+    if not data.results:
+        return _sentence("The chapters have not been executed on another release yet.")
+    words = {"failed": "no longer holds", "error": "stops with an error", "missing": "not reached"}
+    rows: list[list[object]] = []
+    for result in data.results:
+        for one in result.outcomes:
+            known = next((r for r in data.reasons if r.explains(result.public, one)), None)
+            where = f"{one.doc}, code cell {one.cell}" if one.cell else one.doc
+            address = _to(link(one.doc), one.text)
+            rows.append([
+                result.public,
+                _link(address, escape(where), where),
+                f"{words.get(one.kind, one.kind)}: {one.text}",
+                known.reason if known else "not explained yet",
+            ])  # fmt: skip
+    ran = "; ".join(
+        f"torch {result.torch} ({len(result.docs)} chapters, {result.ran[:10]})"
+        for result in data.results
+    )
+    said = _sentence(f"Executed on {ran}.")
+    if not rows:
+        return said + _sentence("Nothing differed from the pinned release.")
+    return said + table(["Release", "Where", "What", "Why it stands"], rows).html
+
+
+def code_differences(data: Data, link: Link) -> str:
+    """Return the static findings to look at, each with its folded difference."""
+    return "".join(_report(one, link) for one in data.reports)
+
+
+def figure(history: History | None) -> str:
+    """Return bars, one for each release: how many anchors are there as they are in this book."""
+    if history is None or not history.rows:
+        return _sentence("The anchors have not been compared with other releases yet.")
+    chapters = list(dict.fromkeys(row.chapter for row in history.rows))
+    drawn = [_bars("The whole book", history, history.rows)]
+    if len(chapters) > 1:
+        drawn += [
+            _bars(doc, history, [row for row in history.rows if row.chapter == doc])
+            for doc in chapters
+        ]
+    return f'<div class="it">{_legend()}{"".join(drawn)}</div>'
+
+
+def anchors(history: History | None, ledger: Ledger | None, link: Link) -> str:
+    """Return the matrix of anchors over releases, by chapter, with the age of each."""
+    if history is None:
+        return _sentence("The anchors have not been compared with other releases yet.")
+    titles = {chapter.doc: chapter.title for chapter in ledger.chapters} if ledger else {}
+    by_chapter: dict[str, list[Row]] = {}
+    for row in history.rows:
+        by_chapter.setdefault(row.chapter, []).append(row)
+    return "".join(
+        _anchors_of(doc, titles.get(doc), rows, history, link) for doc, rows in by_chapter.items()
+    )
+
+
+def warnings(ledger: Ledger | None, link: Link) -> str:
+    """Return the deprecations that the chapters met when they were last executed."""
+    rows: list[list[object]] = [
+        [
+            _link(link(chapter.doc), escape(chapter.title), chapter.title),
+            record["cell"],
+            f"{record['category']}: {record['message']}",
+            "yes" if record.get("declared") else "no",
+        ]
+        for chapter in (ledger.chapters if ledger else ())
+        for record in chapter.of("warning")
+        if record.get("deprecation")
+    ]  # fmt: skip
+    if not rows:
+        return _sentence("No cell met a deprecation when the chapters were last executed.")
+    return table(
+        ["Chapter", "Code cell", "Warning", "Expected by the text"], rows, numeric=(1,)
+    ).html
+
+
+def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
+    ran = [result for result in results if chapter.doc in result.docs]
+    rows: list[list[object]] = []
+    held = [0] * len(ran)
+    for record in chapter.records:
+        if record.get("kind") not in ("claim", "verdict"):
+            continue
+        text = str(record.get("text") or record.get("sentence"))
+        states = [_state(result, chapter.doc, text) for result in ran]
+        held = [count + (state == "held") for count, state in zip(held, states, strict=True)]
+        rows.append([
+            _link(_to(link(chapter.doc), text), _inline(text), text),
+            _mark("held" if record.get("held") else "failed"),
+            *map(_mark, states),
+        ])  # fmt: skip
+    if not rows:
+        return ""
+    pinned = chapter.torch.split("+")[0]
+    counts = "".join(
+        f"; {count} on {result.public}" for count, result in zip(held, ran, strict=True)
+    )
+    summary = f"{chapter.title}: {chapter_held(chapter)} of {len(rows)} on {pinned}{counts}"
+    header = ["Sentence", pinned, *(result.public for result in ran)]
+    return _folded(summary, table(header, rows, caption=f"Sentences of “{chapter.title}”").html)
+
+
+def chapter_held(chapter: Chapter) -> int:
+    """Return how many claims and verdicts of a chapter held."""
+    return sum(bool(record.get("held")) for record in chapter.of("claim") + chapter.of("verdict"))
+
+
+def _state(result: Result, doc: str, text: str) -> str:
+    found = [one.kind for one in result.outcomes if (one.doc, one.text) == (doc, text)]
+    return "failed" if "failed" in found else "missing" if "missing" in found else "held"
+
+
+def _mark(state: str) -> Display:
+    sign = {"held": "✔", "failed": "✘", "missing": "…"}[state]
+    word = {"held": "held", "failed": "failed", "missing": "not reached"}[state]
+    return Display(f'<span role="img" aria-label="{word}" title="{word}">{sign}</span>', word)
+
+
+def _report(one: report.Report, link: Link) -> str:
+    rows = ""
+    shown = [f for f in one.static or () if report.asks(f)]
+    for finding in shown:
+        anchor: Mapping[str, Any] = finding["anchor"]
+        doc = anchor["chapter"]
+        name = f"<code>{escape(anchor['target'])}</code>"
+        where = (
+            f'<a href="{escape(link(doc))}">{escape(doc)}</a>' if anchor["cells"] else escape(doc)
+        )
+        said = "; ".join([*finding["breakages"][:6], *finding["near"]])
+        diff = "\n".join(finding["diff"])
+        body = f"<pre>{escape(diff)}</pre>" if diff else ""
+        text = f"{name}: {escape(finding['place'])} ({where}) {escape(said)}"
+        rows += f"<li>{_folded_html(text, body) if body else text}</li>"
+    if not rows:
+        return ""
+    summary = f"torch {one.release}: {len(shown)} of {len(one.static or ())} anchors to reread"
+    return _folded(summary, f"<ul>{rows}</ul>")
+
+
+def _anchors_of(
+    doc: str, title: str | None, rows: Sequence[Row], history: History, link: Link
+) -> str:
+    body: list[list[object]] = []
+    for row in sorted(rows, key=lambda one: (one.kind != "excerpt", one.target)):
+        short = row.target.rsplit("::", 1)[-1].rsplit(".", 1)[-1]
+        name = f"<code>{escape(row.target)}</code>"
+        address = _to(link(doc), row.target if row.kind == "excerpt" else short)
+        since = history.since(row)
+        age = f"before {since}" if since == history.releases[0] else since
+        body.append([
+            _link(address, name, row.target) if title else Display(name, row.target),
+            "shown" if row.kind == "excerpt" else "used",
+            age,
+            *map(_state_mark, history.states(row)),
+        ])  # fmt: skip
+    header = ["What", "How", "Unchanged since", *history.releases]
+    still = sum(len({*history.states(row)} - {"moved"}) == 1 for row in rows)
+    name = title or "The toolkit's private names"
+    summary = f"{name}: {still} of {len(rows)} the same in all {len(history.releases)} releases"
+    return _folded(summary, table(header, body, caption=f"What “{name}” rests on").html)
+
+
+def _state_mark(state: str) -> Display:
+    sign, word = _MARKS[state]
+    return Display(f'<span role="img" aria-label="{word}" title="{word}">{sign}</span>', word)
+
+
+def _bars(title: str, history: History, rows: Sequence[Row]) -> str:
+    counts = past.shares(history, rows)
+    wide, high, step = 560, 90, 560 / len(history.releases)
+    drawn, said = "", []
+    for index, (release, states) in enumerate(counts.items()):
+        y = 0.0
+        for state, count in states.items():
+            tall = high * count / len(rows)
+            drawn += (
+                f'<rect x="{index * step + 3:.1f}" y="{y:.1f}" width="{step - 6:.1f}" '
+                f'height="{tall:.1f}" style="fill:var({_FILLS[state]})"><title>{count} '
+                f"{_MARKS[state][1]} in {escape(release)}</title></rect>"
+            ) if count else ""  # fmt: skip
+            y += tall
+        weight = "700" if release == history.pinned else "400"
+        drawn += (
+            f'<text x="{index * step + step / 2:.1f}" y="{high + 15}" text-anchor="middle" '
+            f'style="fill:var(--it-soft);font-size:12px;font-weight:{weight}">{escape(release)}</text>'
+        )
+        said.append(f"{release}: {states['same'] + states['moved']} of {len(rows)} the same")
+    label = escape(f"{title}. {'; '.join(said)}.")
+    return (
+        f"<figure><figcaption>{escape(title)}: {len(rows)} anchors, beside torch {history.pinned}"
+        f'</figcaption><svg viewBox="0 0 {wide} {high + 20}" role="img" aria-label="{label}" '
+        f'style="width:100%;max-width:{wide}px;height:auto">{drawn}</svg></figure>'
+    )
+
+
+def _legend() -> str:
+    items = "".join(
+        f'<span style="margin-right:1.2em"><span aria-hidden="true" style="display:inline-block;'
+        f'width:.8em;height:.8em;background:var({fill})"></span> {_MARKS[state][1]}</span>'
+        for state, fill in _FILLS.items()
+    )
+    return f"<p>{items}</p>"
+
+
+def _link(address: str, html: str, text: str) -> Display:
+    return Display(f'<a href="{escape(address)}">{html}</a>', text)
+
+
+def _folded(summary: str, html: str) -> str:
+    return f'<div class="it">{_folded_html(escape(summary), html)}</div>'
+
+
+def _folded_html(summary: str, html: str) -> str:
+    return f"<details><summary>{summary}</summary>{html}</details>"
+
+
+def _sentence(text: str) -> str:
+    return f'<p class="it">{escape(text)}</p>'
+
+
+def _inline(text: str) -> str:
+    pieces = escape(text).split("`")
+    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
+
+
+def _to(address: str, text: str) -> str:
+    """Return a page's address that leads a browser to the first words of `text` on it."""
+    words = " ".join(text.replace("`", "").split()[:_MOST_WORDS])
+    return f"{address}#:~:text={quote(words, safe='')}"
+
+
+def _root(source: Path) -> Path:
+    """Return the book's folder: that of the sources, or the one that a build stages them below."""
+    near = [source, *source.parents[:2]]
+    return next((folder for folder in near if (folder / lockfile.NAME).is_file()), source)
+
+
+def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    if app.builder.format != "html":
+        return
+    parts = list(doctree.findall(drift_part))
+    if not parts:
+        return
+    source = Path(app.srcdir)
+    root, path = _root(source), source / app.config.insidetorch_ledger
+    ledger, data = read_ledger(path), read_data(root, root / "_build" / "drift")
+
+    def link(doc: str) -> str:
+        known = doc in app.env.found_docs
+        return str(app.builder.get_relative_uri(docname, doc)) if known else ""
+
+    for node in parts:
+        html = part(node["kind"], data, ledger, link)
+        node.replace_self(nodes.raw("", html, format="html"))

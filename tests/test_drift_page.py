@@ -1,0 +1,146 @@
+"""The page "Still true?", and the links of a site."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from insidetorch.drift import report
+from insidetorch.drift.history import History, Row
+from insidetorch.drift.links import broken, outgoing, sentences
+from insidetorch.drift.outcomes import Outcome
+from insidetorch.drift.reasons import Reason
+from insidetorch.drift.run import Result
+from insidetorch.site.book_ledger import parse_ledger
+from insidetorch.site.still_true import Data, part
+
+LEDGER = parse_ledger(
+    {
+        "built": "2026-11-21T01:00:00+00:00", "torch": "2.13.0+cpu", "commit": "c",
+        "python": "3.11", "cpu": "a processor",
+        "chapters": [
+            {
+                "doc": "notebooks/a", "title": "A <chapter>", "records": [
+                    {"cell": 1, "kind": "claim", "text": "The `grad` is <kept>.", "held": True},
+                    {"cell": 2, "kind": "verdict", "sentence": "It is so.", "held": True},
+                    {"cell": 3, "kind": "warning", "category": "FutureWarning", "message": "soon",
+                     "declared": True, "deprecation": True},
+                ],
+            }
+        ],
+    }
+)  # fmt: skip
+FAILED = Outcome("failed", "notebooks/a", 1, "The `grad` is <kept>.", "n = 1 → 2")
+RESULT = Result("2.15.0+cpu", "d", "2.13.0+cpu", "3.11", "a processor", "2026-11-21T02:00:00",
+                ("notebooks/a",), (FAILED,))  # fmt: skip
+HISTORY = History(
+    ("2.12.1", "2.13.0", "2.15.0"), "2.13.0",
+    (
+        Row("notebooks/a", "excerpt", "torch::Y", (("2.12.1", "a", "f"), ("2.15.0", "", ""))),
+        Row("notebooks/a", "api", "torch.x", (("2.12.1", "b", "f"), ("2.13.0", "c", "f"))),
+    ),
+)  # fmt: skip
+EMPTY = Data(None, (), (), ())
+FULL = Data(
+    HISTORY, (RESULT,), (Reason("2.15.0", "notebooks/a", "The `grad`", "Mended <there>."),), ()
+)
+
+
+def link(doc: str) -> str:
+    return f"../{doc}.html"
+
+
+def test_a_book_without_data_says_so() -> None:
+    for kind in ("drift-claims", "drift-differences", "drift-history", "drift-anchors"):
+        html = part(kind, EMPTY, None, link)
+        assert html.startswith('<p class="it">') and html.endswith(".</p>")
+
+
+def test_claims_and_releases_are_a_matrix_whose_rows_lead_to_the_sentence() -> None:
+    html = part("drift-claims", FULL, LEDGER, link)
+    assert "A &lt;chapter&gt;: 2 of 2 on 2.13.0; 1 on 2.15.0" in html
+    assert re.findall(r'scope="col">([^<]+)<', html) == ["Sentence", "2.13.0", "2.15.0"]
+    assert 'href="../notebooks/a.html#:~:text=The%20grad%20is%20%3Ckept%3E."' in html
+    assert "<code>grad</code> is &lt;kept&gt;" in html
+    assert re.findall(r'aria-label="(held|failed)"', html) == ["held", "failed", "held", "held"]
+
+
+def test_differences_are_listed_with_their_reasons() -> None:
+    html = part("drift-differences", FULL, LEDGER, link)
+    assert "Mended &lt;there&gt;." in html and "no longer holds" in html
+    without = part("drift-differences", Data(None, (RESULT,), (), ()), LEDGER, link)
+    assert "not explained yet" in without
+
+
+def test_anchors_have_a_state_in_each_release_and_an_age() -> None:
+    html = part("drift-anchors", FULL, LEDGER, link)
+    rows = re.findall(r"<tr>.*?</tr>", html)[1:]
+    assert "before 2.12.1" in rows[0] and "torch::Y" in rows[0]
+    assert re.findall(r'aria-label="([^"]+)"', rows[0]) == ["the same", "the same", "absent"]
+    assert re.findall(r'aria-label="([^"]+)"', rows[1]) == ["another text", "the same", "the same"]
+
+
+def test_the_figure_counts_the_anchors_of_each_release_and_says_so_in_words() -> None:
+    html = part("drift-history", FULL, LEDGER, link)
+    assert "2.12.1: 1 of 2 the same; 2.13.0: 2 of 2 the same; 2.15.0: 1 of 2 the same" in html
+    heights = re.findall(r'height="([\d.]+)" style', html)
+    assert sum(map(float, heights)) == pytest.approx(3 * 90)
+
+
+def test_a_static_report_shows_its_differences_escaped() -> None:
+    finding = {
+        "anchor": {"chapter": "notebooks/a", "target": "torch::Y", "cells": [2]}, "rank": 3,
+        "place": "changed where it is shown", "breakages": [], "near": [], "diff": ["-a<b>", "+c"],
+    }  # fmt: skip
+    made = report.Report("2.15.0", "2.13.0", (finding,))
+    html = part("drift-differences", Data(None, (), (), (made,)), LEDGER, link)
+    assert "1 of 1 anchors to reread" in html
+    assert "-a&lt;b&gt;\n+c" in html
+
+
+def test_deprecations_of_the_last_run_are_listed() -> None:
+    html = part("drift-warnings", FULL, LEDGER, link)
+    assert "FutureWarning: soon" in html
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        codes = {"/gone": 404, "/shy": 403, "/busy": 503, "/no-head": 405}
+        self.send_response(codes.get(self.path, 200))
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        codes = {"/gone": 404, "/shy": 403, "/busy": 503}
+        self.send_response(codes.get(self.path, 200))
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def host() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_links_that_lead_nowhere_are_told_with_their_pages(tmp_path: Path, host: str) -> None:
+    nowhere = "http://127.0.0.1:9/"
+    paths = ("/", "/gone#part", "/shy", "/busy", "/no-head")
+    body = "".join(f'<a href="{host}{path}">x</a>' for path in paths)
+    (tmp_path / "a.html").write_text(f'{body}<a href="{nowhere}">y</a><a href="b.html">z</a>')
+    (tmp_path / "b.html").write_text(f'<a href="{host}/gone">x</a>')
+    pages = outgoing(tmp_path)
+    assert pages[f"{host}/gone"] == ["a.html", "b.html"]
+    found = broken(pages, pause=0)
+    assert set(found) == {f"{host}/gone", nowhere}
+    assert f"{host}/gone (status 404), linked from a.html, b.html" in sentences(found, pages)
