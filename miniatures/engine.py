@@ -19,7 +19,6 @@ from insidetorch.private import input_metadata, sequence_nr
 Node: TypeAlias = Any  # torch.autograd.graph.Node, or one of a Python Function
 Edges: TypeAlias = Iterable[tuple[Node | None, int]]  # and a slot of its buffer
 Grads: TypeAlias = Sequence[Tensor | None]
-Hook: TypeAlias = Callable[[Grads], Grads | None]
 
 
 @dataclass(eq=False)
@@ -38,10 +37,11 @@ class NodeTask:
     """A node whose gradients have all arrived, waiting for its turn."""
 
     def __init__(self, owner: GraphTask, node: Node, inputs: Grads) -> None:
-        self.owner, self.node, self.inputs = weakref.ref(owner), node, inputs
+        self.owner = weakref.ref(owner)
+        self.node, self.inputs = node, inputs
 
     def urgency(self) -> tuple[float, float]:
-        """Deeper pass first, then greater number; a leaf has the greatest."""
+        """Deeper pass first, then greater number; leaves: the greatest."""
         owner, number = self.owner(), sequence_nr(self.node)
         depth = owner.depth if owner else math.inf
         return depth, math.inf if number is None else number
@@ -58,7 +58,7 @@ class Engine:
         self.running: list[GraphTask] = []
         self.grads: dict[Tensor, Tensor] = {}
         self.order: list[Node] = []
-        self.pre_hooks: dict[Node, list[Hook]] = defaultdict(list)
+        self.pre_hooks: dict[Node, list[Callable[..., Any]]] = defaultdict(list)
 
     def backward(self, *roots: Tensor, grads: Grads = (), create_graph: bool = False) -> None:
         """Accumulate into `self.grads` what `torch.autograd.backward` would.
@@ -133,7 +133,7 @@ class Engine:
 
 
 def count_dependencies(roots: Edges) -> Counter[Node]:
-    """Count, for each node behind `roots`, the gradients it will be sent."""
+    """Count, for each node from `roots` on, the gradients it will get."""
     counts: Counter[Node] = Counter(node for node, _ in roots)
     to_visit = list(counts)
     while to_visit:
