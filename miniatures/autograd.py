@@ -74,9 +74,9 @@ class Node:
 
     def save_input(self, name: str, value: Any) -> None:
         """Keep an input, if a formula that will run mentions it."""
-        users = self.rule.users(name)
-        if isinstance(value, Value) and len(self.rule.formulas) > 1 == len(users):
-            place = list(self.rule.formulas).index(users[0])
+        users, formulas = self.rule.users(name), list(self.rule.formulas)
+        if isinstance(value, Value) and len(formulas) > 1 == len(users):
+            place = formulas.index(users[0])
             users = users if self.next_functions[place][0] else []
         if users:
             self.saved[name] = value
@@ -100,24 +100,24 @@ class Node:
         if all(grad is None for grad in grads):
             return (None,) * len(self.next_functions)
         pairs = zip(grads, self._input_metadata, strict=True)
-        filled = [torch.zeros_like(like) if g is None else g for g, like in pairs]
+        filled = [torch.zeros_like(m) if g is None else g for g, m in pairs]
         saved = {name: plain(value) for name, value in self.saved.items()}
         names = Names(saved | {"grad": filled[0], "grads": filled})
-        work = zip(self.rule.formulas.values(), self.next_functions, strict=True)
-        return tuple(eval(f, {}, names) if node else None for f, (node, _) in work)
+        due = zip(self.rule.formulas.values(), self.next_functions, strict=True)
+        return tuple(eval(f, {}, names) if n else None for f, (n, _) in due)
 
 
 def record(operator: str, *args: Any, **options: Any) -> Any:
-    """Call an ATen operator, such as ``mul.Tensor``; record the call if need be.
+    """Call an ATen operator, such as ``mul.Tensor``; record it if need be.
 
-    :param args: values, numbers and lists of numbers, as in the operator's schema.
+    :param args: values, numbers and lists, as in the operator's schema.
     """
     kernel = overload(operator)
     inputs = operator_arguments(kernel)
     inputs |= dict(zip(inputs, args, strict=False)) | options
     rule, node = rules().get(operator), None
     asked = [inputs[name] for name in rule.formulas] if rule else []
-    wanted = torch.is_grad_enabled() and any(value.requires_grad for value in asked)
+    wanted = torch.is_grad_enabled() and any(v.requires_grad for v in asked)
     if rule and wanted:
         node = Node(rule, [gradient_edge(value) for value in asked])
         for name, value in inputs.items():
@@ -137,7 +137,7 @@ def record(operator: str, *args: Any, **options: Any) -> Any:
 
 
 def gradient_edge(value: Value) -> Edge:
-    """Return the node that takes the gradient of `value`, and which gradient it is."""
+    """Return the node that takes the gradient of `value`, and which one it is."""
     if value.grad_fn is not None or not value.requires_grad:
         return value.grad_fn, value.output_nr
     node = value.accumulator() or AccumulateGrad(value.data)

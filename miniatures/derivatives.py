@@ -25,7 +25,7 @@ PARTS: dict[str, Callable[[Tensor], Any]] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry of derivatives.yaml: a node's name, and a formula for each input."""
+    """An entry of derivatives.yaml: a node's name, a formula for each input."""
 
     node: str
     formulas: dict[str, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -45,7 +46,7 @@ def shipped_header() -> str:
 
 
 def show(code: str, caption: str, *, start: str = "", end: str = "") -> Display:
-    """Show generated C++.
+    """Show generated C++, its long lines broken.
 
     :param caption: what it is, such as the name of the function.
     :param start: begin with the first line that holds this text.
@@ -59,9 +60,9 @@ def show(code: str, caption: str, *, start: str = "", end: str = "") -> Display:
     lines = code.splitlines()
     first = _line(lines, start, caption) if start else 0
     last = first + _line(lines[first:], end, caption) if end else len(lines) - 1
-    chosen = "\n".join(lines[first : last + 1])
+    chosen = "\n".join(_broken(line) for line in lines[first : last + 1])
     coloured = highlight(chosen, CppLexer(stripnl=False), HtmlFormatter(nowrap=True)).rstrip("\n")
-    note = "written by torchgen from the installed derivatives.yaml"
+    note = "written by torchgen from the installed derivatives.yaml, long lines broken"
     html = (
         f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(caption)}'
         f"</span><span>{note}</span></figcaption>"
@@ -69,6 +70,16 @@ def show(code: str, caption: str, *, start: str = "", end: str = "") -> Display:
         f'aria-label="{escape(caption)}">{coloured}</pre></div></figure>'
     )
     return Display(html, f"{caption} · {note}\n{chosen}")
+
+
+def _broken(line: str, width: int = 80) -> str:
+    """Return a line of C++ as lines of at most `width` characters, broken at spaces."""
+    indent = line[: len(line) - len(line.lstrip())]
+    further = indent + ("// " if line.lstrip().startswith("//") else "    ")
+    parts = textwrap.wrap(
+        line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(parts)
 
 
 def _line(lines: list[str], text: str, caption: str) -> int:

@@ -47,6 +47,7 @@ def test_graphs_orders_and_gradients_equal_pytorch(first: int) -> None:
                 assert torch.equal(engine.grads[value.data], leaf.grad), f"seed {seed}"
 
 
+@pytest.mark.slow
 def test_the_programs_have_what_the_comparison_is_about() -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
@@ -164,16 +165,20 @@ def test_an_operator_without_a_rule_is_not_recorded() -> None:
     assert (mask.requires_grad, mask.grad_fn) == (False, None)
 
 
-@pytest.mark.parametrize("operator", ["mul.Tensor", "exp", "max.dim", "addmm"])
-def test_the_generator_writes_what_the_wheel_holds(operator: str) -> None:
-    assert node_struct(operator) in shipped_header()
+@pytest.mark.slow
+def test_the_generator_writes_what_the_wheel_holds() -> None:
+    header = shipped_header()
+    assert [name for name in rules() if node_struct(name) not in header] == []
 
 
+@pytest.mark.slow
 def test_the_recording_function_is_shown_without_debug_checks() -> None:
     code = recording_function("mul.Tensor")
     assert "NDEBUG" not in code
     assert code.index("set_next_edges") < code.index("redispatch") < code.index("set_history")
-    assert show(code, "mul", start="_any_requires_grad", end="set_history").text.count("\n") < 40
+    shown = show(code, "mul", end="set_history").text.splitlines()
+    assert len(shown) < 40 and max(map(len, shown[1:])) <= 80
+    assert "".join(shown[1:3]).split() == code.splitlines()[0].split()
     with pytest.raises(BookError, match="no line with 'nonsense'"):
         show(code, "mul", start="nonsense")
     with pytest.raises(BookError, match=r"no entry for 'no\.such'"):
