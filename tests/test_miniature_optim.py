@@ -20,11 +20,11 @@ from miniatures.optim_watch import fresh, launches, watch
 STEPS = 50
 LOOP, FOREACH = {"foreach": False}, {"foreach": True}
 KINDS = [  # in bfloat16 on the CPU, PyTorch's own forms differ: foreach rounds its factors
-    pytest.param(torch.float32, LOOP, id="float32-loop"),
-    pytest.param(torch.float32, FOREACH, id="float32-foreach"),
-    pytest.param(torch.float64, LOOP, id="float64-loop"),
-    pytest.param(torch.float64, FOREACH, id="float64-foreach"),
-    pytest.param(torch.bfloat16, LOOP, id="bfloat16-loop"),
+    ("float32-loop", torch.float32, LOOP),
+    ("float32-foreach", torch.float32, FOREACH),
+    ("float64-loop", torch.float64, LOOP),
+    ("float64-foreach", torch.float64, FOREACH),
+    ("bfloat16-loop", torch.bfloat16, LOOP),
 ]
 SGD_FLAGS = [
     {
@@ -51,6 +51,19 @@ ADAM_FLAGS = [
         (False, True), (False, True), (0.0, 0.1), (False, True), ((0.9, 0.999), (0.4, 0.7))
     )
 ]
+
+
+def cases(all_flags: list[dict[str, Any]]) -> list[Any]:
+    """Return every combination of flags and kind; all are slow but float32 at every seventh."""
+    return [
+        pytest.param(
+            *(flags, dtype, form),
+            id=f"{name}-{'-'.join(str(value) for value in flags.values())}",
+            marks=[] if dtype is torch.float32 and i % 7 == 4 else pytest.mark.slow,
+        )
+        for i, flags in enumerate(all_flags)
+        for name, dtype, form in KINDS
+    ]
 
 
 def parameters(dtype: torch.dtype) -> list[Tensor]:
@@ -81,8 +94,7 @@ def assert_same(mine: list[Tensor], theirs: list[Tensor]) -> None:
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize(("dtype", "form"), KINDS)
-@pytest.mark.parametrize("flags", SGD_FLAGS, ids=str)
+@pytest.mark.parametrize(("flags", "dtype", "form"), cases(SGD_FLAGS))
 def test_sgd_has_the_bits_of_pytorch(flags: dict[str, Any], dtype: torch.dtype, form: Any) -> None:
     mine, theirs = parameters(dtype), parameters(dtype)
     train(mine, Optimizer(groups(mine, lr=0.3), sgd, lr=0.05, **flags))
@@ -90,8 +102,7 @@ def test_sgd_has_the_bits_of_pytorch(flags: dict[str, Any], dtype: torch.dtype, 
     assert_same(mine, theirs)
 
 
-@pytest.mark.parametrize(("dtype", "form"), KINDS)
-@pytest.mark.parametrize("flags", ADAM_FLAGS, ids=str)
+@pytest.mark.parametrize(("flags", "dtype", "form"), cases(ADAM_FLAGS))
 def test_adam_has_the_bits_of_pytorch(flags: dict[str, Any], dtype: torch.dtype, form: Any) -> None:
     mine, theirs = parameters(dtype), parameters(dtype)
     small = Optimizer(groups(mine, lr=0.3), adam, lr=0.05, **flags)
@@ -111,6 +122,7 @@ def test_there_are_enough_cases() -> None:
     assert (len(SGD_FLAGS) + len(ADAM_FLAGS)) * len(KINDS) >= 200
 
 
+@pytest.mark.slow
 def test_a_flag_that_is_ignored_would_be_noticed() -> None:
     ends = []
     for rule, all_flags in ((sgd, SGD_FLAGS), (adam, ADAM_FLAGS)):
