@@ -9,7 +9,8 @@ in. "Seen" means that somebody ran it there.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
@@ -369,6 +370,23 @@ def operator_writes(operator: Any) -> dict[str, bool]:
     """
     annotated = [(one.name, one.alias_info) for one in _SCHEMA.of(operator).arguments]
     return {name: alias is not None and bool(alias.is_write) for name, alias in annotated}
+
+
+_FOREACH_DEVICES = _Name("torch.optim.optimizer._get_foreach_kernels_supported_devices", ("2.13",))
+
+
+@contextmanager
+def foreach_devices(*types: str) -> Iterator[None]:
+    """Let optimizers believe that these device types, and no others, have foreach kernels.
+
+    `torch.optim.optimizer._get_foreach_kernels_supported_devices`, replaced. Seen in 2.13.
+    """
+    before = _FOREACH_DEVICES.get()
+    _replace(_FOREACH_DEVICES, lambda: list(types))
+    try:
+        yield
+    finally:
+        _replace(_FOREACH_DEVICES, before)
 
 
 # ── Mixed precision (chapter amp) ───────────────────────────────────────────────────────────────
