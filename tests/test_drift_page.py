@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from insidetorch.drift import report
 from insidetorch.drift.history import History, Row
 from insidetorch.drift.links import broken, outgoing, sentences
-from insidetorch.drift.outcomes import Outcome
+from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import parse_ledger
@@ -37,7 +38,7 @@ LEDGER = parse_ledger(
 )  # fmt: skip
 FAILED = Outcome("failed", "notebooks/a", 1, "The `grad` is <kept>.", "n = 1 → 2")
 RESULT = Result("2.15.0+cpu", "d", "2.13.0+cpu", "3.11", "a processor", "2026-11-21T02:00:00",
-                ("notebooks/a",), (FAILED,))  # fmt: skip
+                {"notebooks/a": (text_id("It is so."),)}, (FAILED,))  # fmt: skip
 HISTORY = History(
     ("2.12.1", "2.13.0", "2.15.0"), "2.13.0",
     (
@@ -68,6 +69,13 @@ def test_claims_and_releases_are_a_matrix_whose_rows_lead_to_the_sentence() -> N
     assert 'href="../notebooks/a.html#:~:text=The%20grad%20is%20%3Ckept%3E."' in html
     assert "<code>grad</code> is &lt;kept&gt;" in html
     assert re.findall(r'aria-label="(held|failed)"', html) == ["held", "failed", "held", "held"]
+
+
+def test_a_sentence_written_since_a_run_is_not_said_to_have_held_there() -> None:
+    before = replace(RESULT, held={"notebooks/a": ()}, outcomes=())
+    html = part("drift-claims", Data(None, (before,), (), ()), LEDGER, link)
+    assert html.count('aria-label="written since that run"') == 2
+    assert "2 of 2 on 2.13.0; 0 on 2.15.0" in html
 
 
 def test_differences_are_listed_with_their_reasons() -> None:

@@ -105,9 +105,12 @@ class Renderer:
         root, stage = self.project.root, self.project.stage
         package = Path(insidetorch.__file__).parent
         yield from (stage / "_toc.yml", stage / "_config.yml", package / "display.css")
-        for name in ("requirements.txt", "constraints.txt"):
-            if (root / name).is_file():
-                yield root / name
+        drift = (
+            *(root / "drift").rglob("*.*"),
+            *(self.project.build / "drift").glob("*/static.json"),
+        )
+        named = (root / name for name in ("requirements.txt", "constraints.txt", "anchors.lock"))
+        yield from (path for path in (*named, *sorted(drift)) if path.is_file())
         for folder in (stage, package / "site"):
             for path in sorted(folder.rglob("*")):
                 apart = folder == stage and not {"_static", "_templates"} & set(path.parts)

@@ -124,6 +124,11 @@ def chapter_run(doc: str, title: str, notebook: Mapping[str, Any], ended: str = 
     return ChapterRun(doc, title, digest, ended, tuple(statements), errors, stable, warned)
 
 
+def text_id(text: str) -> str:
+    """Return a short name for a sentence: the first digits of its hash."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 def quiet(text: str) -> str:
     """Return output without what differs from run to run: times, addresses, ids, releases."""
     for pattern, word in _NOISE:

@@ -21,6 +21,7 @@ from insidetorch.drift.outcomes import (
     chapter_run,
     differences,
     from_json,
+    text_id,
 )
 from insidetorch.errors import BookError
 
@@ -46,7 +47,7 @@ class BookRun:
 class Result:
     """What is kept of a run: where it differs from the pinned one.
 
-    :param docs: the chapters that ran.
+    :param held: chapter → the sentences that held, by `text_id`; every chapter that ran is there.
     :param outcomes: the differences, in the order of the chapters.
     """
 
@@ -56,7 +57,7 @@ class Result:
     python: str
     cpu: str
     ran: str
-    docs: tuple[str, ...]
+    held: Mapping[str, tuple[str, ...]]
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -162,17 +163,21 @@ def result(pinned: BookRun, other: BookRun) -> Result:
     """Return how a run differs from the pinned one."""
     return Result(
         other.torch, other.commit, pinned.torch, other.python, other.cpu, other.ran,
-        tuple(chapter.doc for chapter in other.chapters),
+        {run.doc: _held(run) for run in other.chapters},
         tuple(differences(pinned.chapters, other.chapters)),
     )  # fmt: skip
+
+
+def _held(run: ChapterRun) -> tuple[str, ...]:
+    return tuple(sorted({text_id(one.text) for one in run.statements if one.held}))
 
 
 def store(found: Result, folder: Path) -> Path:
     """Write a result where the book's page finds it; return the file."""
     path = folder / "runs" / f"{found.public}.json"
-    write(
-        path, json.dumps({"schema": SCHEMA, **asdict(found)}, indent=1, ensure_ascii=False) + "\n"
-    )
+    held = {doc: " ".join(ids) for doc, ids in found.held.items()}
+    data = {"schema": SCHEMA, **asdict(found), "held": held}
+    write(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
     return path
 
 
@@ -188,8 +193,9 @@ def stored(folder: Path) -> list[Result]:
             if data.pop("schema") > SCHEMA:
                 raise BookError(f"{path.name} has a schema newer than {SCHEMA}; update.")
             outcomes = tuple(Outcome(**one) for one in data.pop("outcomes"))
-            results.append(Result(**{**data, "docs": tuple(data["docs"])}, outcomes=outcomes))
-        except (ValueError, KeyError, TypeError) as error:
+            held = {doc: tuple(ids.split()) for doc, ids in data.pop("held").items()}
+            results.append(Result(**data, held=held, outcomes=outcomes))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BookError(
                 f"{path} holds no result of a run ({type(error).__name__}: {error}); remove it and "
                 "run `make drift-run` again."

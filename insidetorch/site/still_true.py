@@ -18,6 +18,7 @@ from insidetorch.display import Display, escape, table
 from insidetorch.drift import history as past
 from insidetorch.drift import lockfile, reasons, report, run
 from insidetorch.drift.history import History, Row
+from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Chapter, Ledger, read_ledger
@@ -29,6 +30,12 @@ _MARKS = {
     "moved": ("◌", "the same, in another file"),
     "other": ("◐", "another text"),
     "absent": ("–", "absent"),
+}
+_SIGNS = {
+    "held": ("✔", "held"),
+    "failed": ("✘", "failed"),
+    "missing": ("…", "not reached"),
+    "unknown": ("–", "written since that run"),
 }
 _FILLS = {"same": "--it-good", "moved": "--it-b", "other": "--it-note", "absent": "--it-line"}
 _MOST_WORDS = 8
@@ -128,7 +135,7 @@ def differences(data: Data, link: Link) -> str:
                 known.reason if known else "not explained yet",
             ])  # fmt: skip
     ran = "; ".join(
-        f"torch {result.torch} ({len(result.docs)} chapters, {result.ran[:10]})"
+        f"torch {result.torch} ({len(result.held)} chapters, {result.ran[:10]})"
         for result in data.results
     )
     said = _sentence(f"Executed on {ran}.")
@@ -190,7 +197,7 @@ def warnings(ledger: Ledger | None, link: Link) -> str:
 
 
 def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
-    ran = [result for result in results if chapter.doc in result.docs]
+    ran = [result for result in results if chapter.doc in result.held]
     rows: list[list[object]] = []
     held = [0] * len(ran)
     for record in chapter.records:
@@ -222,12 +229,13 @@ def chapter_held(chapter: Chapter) -> int:
 
 def _state(result: Result, doc: str, text: str) -> str:
     found = [one.kind for one in result.outcomes if (one.doc, one.text) == (doc, text)]
-    return "failed" if "failed" in found else "missing" if "missing" in found else "held"
+    if found:
+        return "failed" if "failed" in found else "missing"
+    return "held" if text_id(text) in result.held[doc] else "unknown"
 
 
 def _mark(state: str) -> Display:
-    sign = {"held": "✔", "failed": "✘", "missing": "…"}[state]
-    word = {"held": "held", "failed": "failed", "missing": "not reached"}[state]
+    sign, word = _SIGNS[state]
     return Display(f'<span role="img" aria-label="{word}" title="{word}">{sign}</span>', word)
 
 
