@@ -119,6 +119,7 @@ def test_what_is_exported_can_be_imported(tmp_path: Path) -> None:
     assert tree(tmp_path / "home") == tree(tmp_path / "box")
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_truncated_archive_is_refused(checkout: Path, data: st.DataObject) -> None:
@@ -127,6 +128,7 @@ def test_a_truncated_archive_is_refused(checkout: Path, data: st.DataObject) -> 
     refused(checkout, content[:cut])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_file_that_was_altered_is_refused(checkout: Path, data: st.DataObject) -> None:
@@ -149,6 +151,7 @@ ESCAPES = [
 SEGMENT = st.sampled_from(["..", ".", "", "recordings", "demo", "x.json", "~", "\\", "a b", "é"])
 
 
+@pytest.mark.slow
 @given(st.sampled_from(ESCAPES) | st.lists(SEGMENT, min_size=1, max_size=5).map("/".join))
 @settings(max_examples=150, deadline=None)
 def test_a_path_outside_the_chapters_folders_is_refused(checkout: Path, name: str) -> None:
@@ -164,6 +167,7 @@ def test_a_link_or_a_device_is_refused(checkout: Path, kind: bytes) -> None:
     assert "no plain file" in refused(checkout, pack(good_files(), None, entry))
 
 
+@pytest.mark.slow
 def test_an_archive_that_unpacks_to_too_much_is_refused(checkout: Path) -> None:
     zeros = gzip.compress(bytes(bundle.MAX_ARCHIVE + 1), compresslevel=1)
     assert "unpacks to more than" in refused(checkout, zeros)

@@ -376,6 +376,7 @@ def test_a_timing_moved_if_it_left_its_spread() -> None:
     assert told(timing(2.0, 0.1, label="other")) == []
 
 
+@pytest.mark.slow
 def test_the_books_recordings_fit_its_cells() -> None:
     book = scripts(open_project(ROOT))
     find_module = cell_code.module_source([ROOT])
@@ -452,6 +453,7 @@ def softmax_times_sigmoid(x):
     return torch.softmax(x, -1) * torch.sigmoid(x)
 
 
+@pytest.mark.slow
 def test_fake_tensors_live_on_a_device_that_is_not_there() -> None:
     text = pretend.fake_cuda(softmax_times_sigmoid, (4, 8)).text
     assert "Nothing was run" in text and "cuda:0" in text
@@ -470,6 +472,7 @@ def test_inductor_writes_triton_for_a_gpu_that_is_not_there() -> None:
         pretend.triton_code(softmax_times_sigmoid, (4,), (4,))
 
 
+@pytest.mark.slow
 def test_ptx_and_sass_say_what_they_are_or_what_is_missing(monkeypatch) -> None:
     if tool("nvcc"):
         text = pretend.ptx(KERNEL).text

@@ -20,6 +20,8 @@ from insidetorch.excerpts import source
 from insidetorch.facts import torch_facts
 from insidetorch.locate import lookup
 
+pytestmark = pytest.mark.slow
+
 SITE = lookup.site()
 CPP = [
     ("torch::autograd::GraphTask", "graph_task.h"),

@@ -40,6 +40,7 @@ def test_each_colour_is_a_custom_property_of_the_style_sheet():
     assert all(f"--it-{role}:" in sheet for role in figures.COLOURS)
 
 
+@pytest.mark.slow
 def test_a_figure_takes_the_colours_of_the_page_and_leaks_nothing_into_it():
     shown = figures.figure(plot(), alt="Three points").html
     assert "var(--it-a, #3d85c6)" in shown
@@ -48,6 +49,7 @@ def test_a_figure_takes_the_colours_of_the_page_and_leaks_nothing_into_it():
         assert forbidden not in shown
 
 
+@pytest.mark.slow
 def test_a_figure_is_an_image_with_its_alternative_text():
     shown = figures.figure(plot(), alt='Time < "limit"\nfor all')
     svg = ElementTree.fromstring(re.search(r"<svg.*</svg>", shown.html, re.DOTALL)[0])
@@ -57,11 +59,13 @@ def test_a_figure_is_an_image_with_its_alternative_text():
     assert shown.text == '[figure: Time < "limit" for all]'
 
 
+@pytest.mark.slow
 def test_text_stays_text():
     shown = figures.figure(plot("measured"), alt="Three points").html
     assert re.search(r"<text[^>]*>measured</text>", shown)
 
 
+@pytest.mark.slow
 def test_the_same_figure_is_drawn_the_same_but_never_shares_an_id():
     first, second = (figures.figure(plot("twice"), alt="Three points").html for _ in range(2))
     ids = [set(re.findall(r'\bid="([^"]+)"', html)) for html in (first, second)]
@@ -71,6 +75,7 @@ def test_the_same_figure_is_drawn_the_same_but_never_shares_an_id():
     assert plain[0] == plain[1]
 
 
+@pytest.mark.slow
 def test_every_reference_leads_to_an_id():
     shown = figures.figure(plot(), alt="Three points").html
     ids = set(re.findall(r'\bid="([^"]+)"', shown))

@@ -6,6 +6,8 @@ import torch
 from insidetorch import private
 from insidetorch.errors import BookError
 
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_is_missing_from_the_installed_release():
     assert private.missing() == []

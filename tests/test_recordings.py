@@ -110,6 +110,7 @@ def changed(token: tokenize.TokenInfo) -> list[str]:
     return ["+", "-", "*", "<", ">", "==", "%", "=", "(", "]", ","]
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_change_of_the_code_changes_the_digest(data: st.DataObject) -> None:
@@ -123,6 +124,7 @@ def test_any_change_of_the_code_changes_the_digest(data: st.DataObject) -> None:
     assert cell_code.digest("".join(lines), EARLIER) != cell_code.digest(BODY, EARLIER)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_white_space_and_comments_do_not(data: st.DataObject) -> None:
@@ -230,6 +232,7 @@ def elements(draw: st.DrawFn, depth: int = 3) -> str:
     return f"<{name}{attribute}>{inner}</{name}>"
 
 
+@pytest.mark.slow
 @given(text=TEXT, stream=TEXT.filter(bool), fragment=elements(), pixels=st.binary(max_size=300))
 @settings(max_examples=150, deadline=None)
 def test_text_html_png_and_svg_are_replayed_byte_for_byte(
@@ -318,6 +321,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.data(), JSON)
 @settings(max_examples=300, deadline=None)
 def test_a_field_of_another_kind_is_refused_in_one_sentence(data: st.DataObject, value) -> None:
@@ -421,6 +425,7 @@ class Active(HTMLParser):
                 self.found.append((tag, name, value))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(ATTACKS), elements(), st.data())
 @settings(max_examples=300, deadline=None)
 def test_nothing_active_or_external_is_ever_shown(

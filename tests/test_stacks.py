@@ -14,6 +14,8 @@ from insidetorch.stacks import cpp_stack
 APPLY = "torch::autograd::generated::MulBackward0::apply"
 PROGRAM = """\
 import torch
+
+pytestmark = pytest.mark.slow
 x = torch.ones(3, requires_grad=True)
 y = (x * torch.ones(3)).sum()
 y.backward()
@@ -207,7 +209,6 @@ def test_a_breakpoint_takes_a_program(product):
 
 
 @needs_gdb
-@pytest.mark.slow
 def test_gdb_stops_in_a_function():
     found = cpp_stack(PROGRAM, breakpoint=APPLY)
     assert found.functions[-1] == APPLY
