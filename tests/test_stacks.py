@@ -14,8 +14,6 @@ from insidetorch.stacks import cpp_stack
 APPLY = "torch::autograd::generated::MulBackward0::apply"
 PROGRAM = """\
 import torch
-
-pytestmark = pytest.mark.slow
 x = torch.ones(3, requires_grad=True)
 y = (x * torch.ones(3)).sum()
 y.backward()
@@ -25,7 +23,7 @@ needs_gdb = pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not i
 needs_addr2line = pytest.mark.skipif(
     shutil.which("addr2line") is None, reason="addr2line is not installed"
 )
-pytestmark = linux
+pytestmark = [linux, pytest.mark.slow]
 
 
 @pytest.fixture
