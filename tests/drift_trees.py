@@ -54,17 +54,20 @@ def copy(folder: Path) -> Tree:
     return open_folder(folder)
 
 
-def anchors(tree: Tree, seed: int) -> list[Anchor]:
+def anchors(tree: Tree) -> list[Anchor]:
     """Return anchors over the sample: definitions unique in their files, and some APIs."""
-    chosen = random.Random(seed)
     found: list[Anchor] = []
     for file in (*PYTHON, *HEADERS):
         found += [a for name in names(tree, file) if (a := _excerpt(tree, file, name))]
     for file in _YAML:
-        some = chosen.sample(names(tree, file), 80)
-        found += [a for name in some if (a := _excerpt(tree, file, name))]
+        found += [a for name in entries(tree, file) if (a := _excerpt(tree, file, name))]
     found += [a for name in _APIS if (a := api(DOC, name, (1,), tree))]
     return found
+
+
+def entries(tree: Tree, file: str) -> list[str]:
+    """Return the entries of a YAML file that have anchors: some of its thousands."""
+    return random.Random(file).sample(names(tree, file), 80)
 
 
 def _excerpt(tree: Tree, file: str, name: str) -> Anchor | None:
@@ -461,8 +464,11 @@ def cpp_space(tree: Tree, file: str, draw: random.Random) -> Mutation | None:
 
 
 def _entry(tree: Tree, file: str, draw: random.Random) -> tuple[Found, list[str]] | None:
-    found = _pick(tree, file, draw, lambda one: True)
-    return (found, _lines(tree, file)) if found else None
+    if draw.random() < 0.2:  # an entry that most likely has no anchor
+        found = _pick(tree, file, draw, lambda one: True)
+        return (found, _lines(tree, file)) if found else None
+    there = definitions(tree, file, draw.choice(entries(tree, file)))
+    return (there[0], _lines(tree, file)) if len(there) == 1 else None
 
 
 def yaml_schema(tree: Tree, file: str, draw: random.Random) -> Mutation | None:

@@ -52,9 +52,13 @@ def wheel(path: Path) -> tuple[str, Read]:
 
 
 def verdict(old: Read, new: Read, file: str, symbol: str) -> str:
-    """Return ``same``, ``other`` or ``away`` for a definition, looked for in one file alone."""
+    """Return ``same``, ``other`` or ``away`` for a definition, looked for in one file alone.
+
+    What this plain way cannot read in the installed torch, such as a field, is ``unread``.
+    """
     before, after = _form(old(file), file, symbol), _form(new(file), file, symbol)
-    assert before, f"{file}: {symbol} is not in the installed torch"
+    if not before:
+        return "unread"
     if not after:
         return "away"
     # Of a definition that gained overloads, the one that stayed is enough; of an operator, not.
@@ -150,12 +154,12 @@ def _cpp(text: str, symbol: str) -> list[Any]:
         function = re.search(rf"[\w>&*]\s+(?:\w+::)*{own}\s*\(", head)
         if not (typed or function) or (owner and not _inside(text, match.start(), owner, head)):
             continue
-        depth, end = 0, opened.start()
-        while True:
+        depth, end = 1, opened.end()
+        while depth and end < len(text):
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
-            if depth == 0:
-                break
+        if depth:
+            continue  # one of two openings of a class, in branches of an `#if`
         found.append(_tokens(text[start:end]))
     return found
 
@@ -196,13 +200,14 @@ def main(wheels: list[str]) -> None:
     found = {}
     for path in wheels:
         release, there = wheel(Path(path))
-        found[release] = {
+        verdicts = {
             f"{row['chapter']} {row['kind']} {row['target']}": verdict(
                 here, there, row["file"], row["symbol"]
             )
             for row in rows
             if row["sha256"]
         }
+        found[release] = {key: one for key, one in verdicts.items() if one != "unread"}
     print(json.dumps(found, indent=1, sort_keys=True))
 
 

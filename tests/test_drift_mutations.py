@@ -26,7 +26,7 @@ EXPECTED = {
 def torch(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tree, list[Anchor]]:
     folder = tmp_path_factory.mktemp("torch")
     tree = sample.copy(folder)
-    return folder, tree, sample.anchors(tree, SEED)
+    return folder, tree, sample.anchors(tree)
 
 
 def test_an_unchanged_copy_reports_nothing(

@@ -58,6 +58,7 @@ class Finding:
 RANKS = (
     "gone",
     "signature changed",
+    "signature of a member changed",
     "deprecated there",
     "changed where it is shown",
     "changed beside what is shown",
@@ -185,7 +186,7 @@ def _judged(anchor: Anchor, was: Found, now: Found, old: Tree, new: Tree) -> Fin
         broken = tuple(breakages(old, was, new, now))
         diff = difference(was, now, old.release, new.release)
         verdict = "signature" if broken else "changed"
-        rank = _rank(anchor, was, now, broken=bool(broken))
+        rank = _rank(anchor, was, now, broken)
     elif file != anchor.file:
         verdict, rank = "moved", "moved to another file"
     elif anchor.sha256 and lines != anchor.lines:
@@ -198,9 +199,12 @@ def _judged(anchor: Anchor, was: Found, now: Found, old: Tree, new: Tree) -> Fin
     return Finding(anchor, verdict, place, file, lines, broken, diff, deprecated=mark)
 
 
-def _rank(anchor: Anchor, was: Found, now: Found, *, broken: bool) -> str:
+def _rank(anchor: Anchor, was: Found, now: Found, broken: Sequence[str]) -> str:
     if anchor.kind == "api":
-        return "signature changed" if broken else "changed behind its name"
+        if not broken:
+            return "changed behind its name"
+        whole = not all(_of_a_member(one, was.definition.symbol) for one in broken)
+        return "signature changed" if whole else "signature of a member changed"
     shown = any(
         first <= last_shown and first_shown <= last
         for first, last in changed_lines(was, now)
@@ -209,6 +213,12 @@ def _rank(anchor: Anchor, was: Found, now: Found, *, broken: bool) -> str:
     if not shown:
         return "changed beside what is shown"
     return "signature changed" if broken else "changed where it is shown"
+
+
+def _of_a_member(breakage: str, symbol: str) -> bool:
+    """Tell whether a breakage of a class concerns a member, which a chapter may not use."""
+    own = f"{symbol}."
+    return breakage.startswith(own) and not breakage.startswith((f"{own}__init__", f"{own}__new__"))
 
 
 def _same_file(was: Found, old: Tree, new: Tree) -> bool:
