@@ -45,7 +45,11 @@ class Autocast(TorchFunctionMode):
             Autocast.casts.clear()
 
     def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
     ) -> Any:
         kwargs = dict(kwargs or {})
         how = self.policies.get(operator_name(func))

@@ -19,6 +19,11 @@ from miniatures.random_casts import random_program, random_scaling
 
 CPU_TYPES = [torch.float32, torch.bfloat16, torch.float32, torch.float64, torch.int64]
 CUDA_TYPES = [torch.float32, torch.float16, torch.float32]
+some_and_many_seeds = pytest.mark.parametrize(
+    "seeds",
+    [range(6), pytest.param(range(6, 200), marks=pytest.mark.slow)],
+    ids=["some", "many"],
+)
 
 
 def run_on_cpu(seed: int, context: Any) -> tuple[list[Any], list[Tensor | None]]:
@@ -40,23 +45,30 @@ def run_on_cpu(seed: int, context: Any) -> tuple[list[Any], list[Tensor | None]]
     return trace(run), [weight.grad for weight in weights]
 
 
-def test_same_operators_types_and_gradients_on_the_cpu() -> None:
-    table, seen = policies("cpu"), set()
-    for seed in range(200):
+@some_and_many_seeds
+def test_same_operators_types_and_gradients_on_the_cpu(seeds: range) -> None:
+    table, seen, compared = policies("cpu"), set(), 0
+    for seed in seeds:
         theirs, their_grads = run_on_cpu(seed, torch.autocast("cpu"))
         ours, our_grads = run_on_cpu(seed, Autocast(table))
         assert ours == theirs, seed
         for mine, their in zip(our_grads, their_grads, strict=True):
             assert (mine is None) == (their is None)
-            assert mine is None or torch.equal(mine, their) or mine.isnan().any()
+            if mine is not None:
+                assert torch.allclose(mine, their, rtol=0, atol=0, equal_nan=True), seed
+                compared += bool(mine.isfinite().all() and mine.any())
         seen |= {name for name, *_ in theirs}
-    assert {"aten::mm.default", "aten::_to_copy.default", "aten::cat.default"} <= seen
+    expected = {"aten::mm.default", "aten::_to_copy.default"}
+    assert expected | ({"aten::cat.default"} if len(seeds) > 100 else set()) <= seen
+    assert compared > len(seeds) // 2
     assert not Autocast.active and not Autocast.casts
 
 
-def test_same_operators_and_types_by_the_lists_for_cuda() -> None:
+@some_and_many_seeds
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+def test_same_operators_and_types_by_the_lists_for_cuda(seeds: range) -> None:
     table, casts = policies("cuda"), 0
-    for seed in range(200):
+    for seed in seeds:
 
         def run(make: Any, seed: int = seed) -> list[Any]:
             program = random_program(seed, lambda dtype: make(4, 4, dtype=dtype), CUDA_TYPES)
@@ -69,10 +81,11 @@ def test_same_operators_and_types_by_the_lists_for_cuda() -> None:
             return theirs
 
         casts += sum(name == "aten::_to_copy.default" for name, *_ in on_fake_cuda(run))
-    assert casts > 200
+    assert casts > len(seeds)
 
 
 @pytest.mark.parametrize("off", [{"cache": False}, {"enabled": False}], ids=str)
+@pytest.mark.slow
 def test_switches(off: dict[str, bool]) -> None:
     table = policies("cpu")
     official = {"cache_enabled" if key == "cache" else key: value for key, value in off.items()}
@@ -100,9 +113,10 @@ def test_nesting_keeps_the_cache_and_the_inner_one_rules() -> None:
     assert sum(name == "aten::_to_copy.default" for name, *_ in theirs) == 1
 
 
-def test_same_scales_and_weights() -> None:
+@some_and_many_seeds
+def test_same_scales_and_weights(seeds: range) -> None:
     skipped = grown = 0
-    for seed in range(200):
+    for seed in seeds:
         chance = random.Random(seed)
         scale = chance.choice([2.0**16, 1.0, 3.0, 2.0**126])
         growth = chance.choice([2.0, 1.5, 1.1])
@@ -122,7 +136,7 @@ def test_same_scales_and_weights() -> None:
         scales = [scale for scale, _ in theirs]
         skipped += any(b < a for a, b in pairwise(scales))
         grown += any(b > a for a, b in pairwise(scales))
-    assert skipped > 100 < grown
+    assert skipped > len(seeds) // 2 < grown
 
 
 def test_policies_are_complete() -> None:
