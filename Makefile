@@ -4,8 +4,8 @@ PY := .venv/bin/python
 BOX_PYTHON ?= 3.12
 ARCHIVE ?= recordings.tar.gz
 .DEFAULT_GOAL := help
-.PHONY: help book test check lab serve doctor bench record record-bundle record-import clean \
-  setup setup-dev
+.PHONY: help book test check lab serve doctor bench record record-bundle record-import lock drift \
+  drift-run drift-history clean setup setup-dev
 
 help:  ## list the verbs
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -28,6 +28,7 @@ check: setup-dev  ## lint, types, spelling and unit tests, in seconds
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/codespell
+	@.venv/bin/zizmor --offline --quiet .github/workflows
 	@$(PY) -m pytest -q -n 2 -m "not slow and not site"
 
 lab: setup-dev  ## JupyterLab; a double click opens a chapter as a notebook
@@ -50,6 +51,18 @@ record-bundle: setup  ## one archive that records on a GPU box without a network
 
 record-import: setup  ## check and unpack what the box sent back; ARCHIVE=recordings.tar.gz
 	@$(PY) -m insidetorch record-import $(ARCHIVE)
+
+lock: setup  ## read how the anchors differ from anchors.lock, and accept them
+	@$(PY) -m insidetorch lock
+
+drift: setup  ## compare the anchors with another release: make drift TORCH=2.15.0
+	@$(PY) -m insidetorch drift $(TORCH)
+
+drift-run: setup  ## execute the book on another release: make drift-run TORCH=2.15.0
+	@$(PY) -m insidetorch drift-run $(TORCH) --store
+
+drift-history: setup  ## trace the anchors: make drift-history TORCH="2.6.0 2.15.0"
+	@$(PY) -m insidetorch drift-history $(TORCH)
 
 clean:  ## remove what was built; the environment stays
 	@rm -rf _build
