@@ -102,6 +102,7 @@ def sum_backward(grad: Tensor, shape: Sequence[int], dims: Sequence[int], keepdi
 
 HELPERS = {
     "handle_r_to_c": lambda dtype, grad: grad,  # matters to complex numbers only
+    "masked_fill_inplace_if_safe": torch.masked_fill,  # in formulas of 2.15
     "maybe_multiply": lambda grad, number: grad if number == 1 else grad * number,
     "mul_tensor_backward": mul_tensor_backward,
     "sum_backward": sum_backward,
