@@ -174,10 +174,14 @@ def test_the_first_page_is_reached_from_the_folder(context: BrowserContext, addr
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize(
     ("words", "where"),
-    [("how a claim held", "How to read"), ("evaluate_function", None), ("GraphTask", None)],
+    [
+        ("how a claim held", "How to read"),
+        ("evaluate_function", "The engine"),
+        ("GraphTask", "The engine"),
+    ],
 )
 def test_the_search_finds_words_and_symbols(
-    context: BrowserContext, address: str, scheme: str, words: str, where: str | None
+    context: BrowserContext, address: str, scheme: str, words: str, where: str
 ) -> None:
     page = context.new_page()
     troubles = watch(page)
@@ -189,10 +193,7 @@ def test_the_search_finds_words_and_symbols(
     field.fill(words)
     field.press("Enter")
     page.wait_for_url("**/search.html?*")
-    page.locator("#search-results ul.search li").first.wait_for()
-    results = page.locator("#search-results ul.search").inner_text()
-    wanted = where or soup(SITE / f"{CHAPTERS[0]}.html").h1.get_text().rstrip("#").split(". ")[-1]
-    assert wanted in results
+    page.locator("#search-results ul.search li", has_text=where).first.wait_for()
     page.wait_for_timeout(300)
     assert troubles == []
 
