@@ -21,7 +21,7 @@ book: setup  ## set up, execute what changed, build _build/html
 
 test: setup-dev  ## set up, build, run all tests, the site in a real browser too
 	@$(PY) -m insidetorch build
-	@$(PY) -m pytest -q
+	@$(PY) -m pytest -q -n 2 --dist loadfile
 
 check: setup-dev  ## lint, types, spelling and unit tests, in seconds
 	@.venv/bin/ruff check .

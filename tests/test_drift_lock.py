@@ -110,3 +110,11 @@ def test_a_lock_line_is_json() -> None:
     assert json.loads(dump(LOCK).splitlines()[0]) == {
         "schema": SCHEMA, "torch": "2.13.0", "commit": "c0ffee",
     }  # fmt: skip
+
+
+def test_an_attribute_that_only_instances_have_keeps_its_anchor() -> None:
+    from insidetorch.drift.anchors import _declared
+
+    assert _declared("torch.nn.Linear.weight")
+    assert not _declared("torch.nn.Linear.height")
+    assert not _declared("torch.nowhere.at_all")

@@ -184,6 +184,9 @@ def against_run(anchors: Iterable[Anchor], tree: Tree) -> tuple[list[Anchor], li
         try:
             value = python.resolve(anchor.target)
         except BookError:
+            if _declared(anchor.target):
+                kept.append(anchor)
+                continue
             absent.append(
                 f"{anchor.chapter}: {anchor.target} is in the sources of torch {tree.release} "
                 "but not in the running one; it gets no anchor."
@@ -191,6 +194,18 @@ def against_run(anchors: Iterable[Anchor], tree: Tree) -> tuple[list[Anchor], li
             continue
         kept.append(_as_run(anchor, value, tree))
     return kept, absent
+
+
+def _declared(target: str) -> bool:
+    """Tell whether the name is declared in a class and set on its instances only."""
+    owner, _, name = target.rpartition(".")
+    try:
+        value = python.resolve(owner)
+    except BookError:
+        return False
+    return inspect.isclass(value) and any(
+        name in vars(base).get("__annotations__", {}) for base in value.__mro__
+    )
 
 
 def _as_run(anchor: Anchor, value: object, tree: Tree) -> Anchor:
