@@ -161,7 +161,7 @@ def test_a_stopped_build_leaves_no_kernel_and_keeps_what_ended(
     wait_until("one kernel", lambda: len(kernels_of(process.pid)) == 1)
     (kernel,) = kernels_of(process.pid)
     process.send_signal(blow)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=150)
     wait_until("the kernel's end", lambda: not kernel.is_running(), seconds=5)
     if blow == signal.SIGINT:
         assert process.returncode == 130
