@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
 from insidetorch.display import escape
-from insidetorch.site import mathml, own_host, parts, source_map, still_true
+from insidetorch.site import glossary, mathml, own_host, parts, source_map, still_true
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.questions import Question, answered, read_questions
 from insidetorch.site.stamp import stamp
@@ -53,6 +53,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name in _PARTS:
         app.add_directive(name, GeneratedPart)
     still_true.register(app)
+    glossary.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", _own_templates)
@@ -153,17 +154,10 @@ def _questions(app: Sphinx, node: nodes.Node, link: Callable[[str], str]) -> str
             continue
         if doc not in chapters:
             chapters[doc] = app.env.get_doctree(doc)
-        places[question] = (f"{link(doc)}#{anchor}", _section_of(chapters[doc], anchor))
+        section = glossary.section_at(chapters[doc], anchor)
+        title = next(iter(section.findall(nodes.title))).astext()
+        places[question] = (f"{link(doc)}#{anchor}", title)
     return answered(list(places), lambda doc: app.env.titles[doc].astext(), places.__getitem__)
-
-
-def _section_of(chapter: nodes.document, anchor: str) -> str:
-    """Return the title of the section that an anchor stands in or names."""
-    found = next((n for n in chapter.findall(nodes.Element) if anchor in n.get("ids", ())), None)
-    while found is not None and not isinstance(found, nodes.section):
-        found = found.parent
-    section = found if found is not None else chapter
-    return str(next(iter(section.findall(nodes.title))).astext())
 
 
 def _describe(
