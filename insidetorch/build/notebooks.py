@@ -63,15 +63,6 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
     return shown
 
 
-def for_reader(notebook: Mapping[str, Any], note: str) -> dict[str, Any]:
-    """Return the notebook as it is downloaded: whole, with `note` as its first cell."""
-    given = copy.deepcopy(dict(notebook))
-    given["metadata"].pop("source_map", None)
-    first = {"cell_type": "markdown", "id": "about", "metadata": {}, "source": note}
-    given["cells"] = [first, *given["cells"]]
-    return given
-
-
 def retarget(text: str, doc: str, chapters: Collection[str]) -> str:
     """Return Markdown whose links to a chapter's ``.md`` file lead to its staged ``.ipynb``.
 

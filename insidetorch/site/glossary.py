@@ -169,15 +169,14 @@ def _entry(file: str, number: int, given: Any) -> Entry:
     wanted = "it needs a term, says and shown, and may have a list of other forms, also"
     if not isinstance(given, dict):
         raise BookError(f"{file}: entry {number} is no mapping; {wanted}.")
-    lacking = [name for name in ("term", "says", "shown") if not str(given.get(name) or "").strip()]
-    strange = sorted(set(given) - {"term", "also", "says", "shown"})
     also = given.get("also") or []
-    if lacking or strange or not isinstance(also, list):
-        problem = (
-            f"lacks {lacking[0]!r}" if lacking else f"has {(strange or ['a wrong also'])[0]!r}"
-        )
+    problems = [f"lacks {name!r}" for name in _WANTED if not str(given.get(name) or "").strip()]
+    problems += [f"has {name!r}" for name in given if name not in (*_WANTED, "also")]
+    if not isinstance(also, list):
+        problems.append("has an 'also' that is no list")
+    if problems:
         name = given.get("term") or "no term"
-        raise BookError(f"{file}: entry {number} ({name}) {problem}; {wanted}.")
+        raise BookError(f"{file}: entry {number} ({name}) {problems[0]}; {wanted}.")
     return Entry(
         str(given["term"]).strip(), tuple(map(str, also)), str(given["says"]), str(given["shown"])
     )
