@@ -452,3 +452,104 @@ def sparse_values(tensor: torch.Tensor) -> torch.Tensor:
     """
     values: torch.Tensor = _VALUES.of(tensor)()
     return values
+
+
+# ── What a tensor is (chapter tensor) ───────────────────────────────────────────────────────────
+
+
+def _storage() -> object:
+    return _tensor().untyped_storage()  # type: ignore[attr-defined]
+
+
+def _key_set() -> object:
+    return _KEYS_OF.get()(_tensor())
+
+
+_KEY_BITS = _Name("torch._C.DispatchKeySet.raw_repr", ("2.11", "2.13", "2.15"), _key_set)
+_CDATA = _Name("torch.Tensor._cdata", ("2.11", "2.13", "2.15"), _tensor)
+_STORAGE_CDATA = _Name("torch.UntypedStorage._cdata", ("2.11", "2.13", "2.15"), _storage)
+_USE_COUNT = _Name("torch.Tensor._use_count", ("2.11", "2.13", "2.15"), _tensor)
+_STORAGE_USE_COUNT = _Name("torch._C._storage_Use_Count", ("2.11", "2.13", "2.15"))
+_WEAK_REF = _Name("torch.UntypedStorage._weak_ref", ("2.11", "2.13", "2.15"), _storage)
+_FREE_WEAK_REF = _Name("torch.UntypedStorage._free_weak_ref", ("2.11", "2.13", "2.15"), _storage)
+_DATA_ADDRESS = _Name("torch._C._data_address", ("2.11", "2.13", "2.15"))
+_LAZY_CLONE = _Name("torch._lazy_clone", ("2.11", "2.13", "2.15"))
+_IS_COW = _Name("torch._C._is_cow_tensor", ("2.11", "2.13", "2.15"))
+
+
+def dispatch_key_bits(tensor: torch.Tensor) -> int:
+    """Return the 64 bits of a tensor's dispatch key set as a number.
+
+    `DispatchKeySet.raw_repr` of what `torch._C._dispatch_keys` returns. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_KEY_BITS.of(_KEYS_OF.get()(tensor))())
+
+
+def tensor_address(tensor: torch.Tensor) -> int:
+    """Return the address of the TensorImpl of a tensor.
+
+    `Tensor._cdata`. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_CDATA.of(tensor))
+
+
+def storage_address(storage: torch.UntypedStorage) -> int:
+    """Return the address of the StorageImpl of a storage.
+
+    `UntypedStorage._cdata`. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_STORAGE_CDATA.of(storage))
+
+
+def use_count(tensor: torch.Tensor) -> int:
+    """Return how many owners the TensorImpl of a tensor has; its Python object is one.
+
+    `Tensor._use_count`. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_USE_COUNT.of(tensor)())
+
+
+def storage_use_count(storage: torch.UntypedStorage) -> int:
+    """Return how many owners the StorageImpl of a storage has; its Python object is one.
+
+    `torch._C._storage_Use_Count`. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_STORAGE_USE_COUNT.get()(storage_address(storage)))
+
+
+@contextmanager
+def weak_storage(storage: torch.UntypedStorage) -> Iterator[None]:
+    """Hold a weak reference to a StorageImpl inside the ``with`` block.
+
+    `UntypedStorage._weak_ref` and `_free_weak_ref`. Seen in 2.11, 2.13, 2.15.
+    """
+    reference = _WEAK_REF.of(storage)()
+    try:
+        yield
+    finally:
+        _FREE_WEAK_REF.of(storage)(reference)
+
+
+def data_address(tensor: torch.Tensor) -> int:
+    """Return where the memory of a tensor's storage begins, without asking for write access.
+
+    `torch._C._data_address`; `data_ptr` would end a lazy clone. Seen in 2.11, 2.13, 2.15.
+    """
+    return int(_DATA_ADDRESS.get()(tensor))
+
+
+def lazy_clone(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a clone that shares the memory until one of the two is written.
+
+    `torch._lazy_clone`. Seen in 2.11, 2.13, 2.15.
+    """
+    clone: torch.Tensor = _LAZY_CLONE.get()(tensor)
+    return clone
+
+
+def is_copy_on_write(tensor: torch.Tensor) -> bool:
+    """Tell whether the next write to a tensor makes a copy of its memory, or takes it over.
+
+    `torch._C._is_cow_tensor`. Seen in 2.11, 2.13, 2.15.
+    """
+    return bool(_IS_COW.get()(tensor))

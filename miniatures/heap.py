@@ -1,48 +1,51 @@
-"""Bytes on the C heap: what a call leaves allocated, as the GNU C library counts it."""
+"""How much of the C library's heap an object takes, counted around its making."""
 
 from __future__ import annotations
 
 import ctypes
-import statistics
+import gc
 from collections.abc import Callable
 
 from insidetorch.errors import BookError
 
-_FIELDS = (
-    "arena", "ordblks", "smblks", "hblks", "hblkhd",
-    "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
-)  # fmt: skip
+
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+            "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
 
 
-class _Info(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_size_t) for name in _FIELDS)
+def in_use() -> int:
+    """Return the bytes that `malloc` has given out in this process, rounding included.
 
-
-def bytes_in_use() -> int:
-    """Return the bytes allocated by `malloc` on the main thread, blocks of the system included.
-
-    :raises BookError: the C library has no `mallinfo2`, which GNU libc has from 2.33 on.
+    :raises BookError: the C library is not GNU's, from 2.33 on.
     """
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "mallinfo2"):
-        raise BookError("This C library has no mallinfo2: count bytes on Linux with glibc 2.33.")
-    library.mallinfo2.restype = _Info
-    info = library.mallinfo2()
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError, TypeError):
+        raise BookError(
+            "This C library has no mallinfo2, so its heap cannot be counted; run the cell on "
+            "Linux with glibc 2.33 or newer."
+        ) from None
+    ask.restype = _Mallinfo2
+    info = ask()
     return int(info.uordblks + info.hblkhd)
 
 
-def bytes_kept(make: Callable[[], object], count: int = 1000) -> int:
-    """Return the bytes that one result of `make` occupies, its neighbours' padding averaged out.
+def bytes_each(make: Callable[[], object], count: int = 2000) -> int:
+    """Return how many bytes one of `count` objects takes on the heap, to the nearest byte.
 
-    :param count: results made and held at once; the median of five rounds is returned.
+    Python keeps objects of up to 512 bytes in an arena of its own, which is not counted;
+    `sys.getsizeof` tells their size.
     """
+    kept: list[object] = [None] * count
     make()
-    rounds = []
-    for _ in range(5):
-        held: list[object] = [None] * count
-        before = bytes_in_use()
-        for place in range(count):
-            held[place] = make()
-        rounds.append((bytes_in_use() - before) / count)
-        held.clear()
-    return round(statistics.median(rounds))
+    gc.collect()
+    before = in_use()
+    for i in range(count):
+        kept[i] = make()
+    return round((in_use() - before) / count)
