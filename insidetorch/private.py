@@ -553,3 +553,102 @@ def is_copy_on_write(tensor: torch.Tensor) -> bool:
     `torch._C._is_cow_tensor`. Seen in 2.11, 2.13, 2.15.
     """
     return bool(_IS_COW.get()(tensor))
+
+
+# ── How to see inside ───────────────────────────────────────────────────────────────────────────
+
+_DEBUG_MODE = _Name("torch.utils._debug_mode.DebugMode", ("2.13", "2.15"))
+_DISPATCH_DUMP = _Name("torch._C._dispatch_dump", ("2.13", "2.15"))
+_DISPATCH_TABLE = _Name("torch._C._dispatch_dump_table", ("2.13", "2.15"))
+_OPERATOR_NAMES = _Name("torch._C._dispatch_get_all_op_names", ("2.13", "2.15"))
+_PROFILER_CONFIG = _Name("torch._C._profiler._ExperimentalConfig", ("2.13", "2.15"))
+_LOG_ARTIFACTS = _Name("torch._logging._internal.log_registry", ("2.13", "2.15"))
+
+
+def debug_mode(**options: Any) -> Any:
+    """Return a context that records operators and, if asked, torch functions, as an indented list.
+
+    `torch.utils._debug_mode.DebugMode`; its `debug_string()` is the list. Seen in 2.13 and 2.15.
+    """
+    return _DEBUG_MODE.get()(**options)
+
+
+def dispatch_dump(operator: str) -> str:
+    """Return what was registered for an operator such as ``aten::mul.Tensor``, and where.
+
+    `torch._C._dispatch_dump`. Seen in 2.13 and 2.15.
+    """
+    return str(_DISPATCH_DUMP.get()(operator))
+
+
+def dispatch_table(operator: str) -> dict[str, str]:
+    """Return the kernel that each dispatch key gets for an operator, as text, by key.
+
+    `torch._C._dispatch_dump_table`. Seen in 2.13 and 2.15.
+    """
+    lines = str(_DISPATCH_TABLE.get()(operator)).splitlines()
+    return {key: entry for key, _, entry in (line.partition(": ") for line in lines)}
+
+
+def operator_names() -> list[str]:
+    """Return the names of all registered operators, with overloads, sorted.
+
+    `torch._C._dispatch_get_all_op_names`. Seen in 2.13 and 2.15.
+    """
+    return sorted(_OPERATOR_NAMES.get()())
+
+
+def all_threads() -> Any:
+    """Return the profiler setting that records the operators of every thread.
+
+    `torch._C._profiler._ExperimentalConfig`, with ``profile_all_threads``. Seen in 2.13 and 2.15.
+    """
+    return _PROFILER_CONFIG.get()(profile_all_threads=True)
+
+
+def log_artifacts() -> list[str]:
+    """Return the names of the artifacts that ``TORCH_LOGS`` knows, sorted.
+
+    `torch._logging._internal.log_registry`. Seen in 2.13 and 2.15.
+    """
+    return sorted(_LOG_ARTIFACTS.get().artifact_names)
+
+
+# ── import torch (chapter import-torch) ─────────────────────────────────────────────────────────
+
+_EXTENSION = _Name("torch._C", ("2.11", "2.13", "2.15"))
+_VARIABLE_FUNCTIONS = _Name("torch._C._VariableFunctions", ("2.11", "2.13", "2.15"))
+_LAZY_MODULES = _Name("torch._lazy_modules", ("2.11", "2.13", "2.15"))
+_IN_BAD_FORK = _Name("torch.cuda._is_in_bad_fork", ("2.11", "2.13", "2.15"))
+
+
+def extension() -> Any:
+    """Return `torch._C`, the extension module behind torch. Seen in 2.11, 2.13 and 2.15."""
+    return _EXTENSION.get()
+
+
+def variable_functions(module: Any) -> Any:
+    """Return the object of an extension module that holds the functions of the torch namespace.
+
+    `torch._C._VariableFunctions`. Seen in 2.11, 2.13 and 2.15.
+
+    :param module: what `extension` returned.
+    """
+    return _VARIABLE_FUNCTIONS.of(module)
+
+
+def lazy_modules() -> set[str]:
+    """Return the submodules that `torch.__getattr__` imports when they are asked for.
+
+    `torch._lazy_modules`. Seen in 2.11, 2.13 and 2.15.
+    """
+    return set(_LAZY_MODULES.get())
+
+
+def answer_fork_check(answer: Callable[[], bool]) -> None:
+    """Have `torch.cuda` ask `answer` whether its process is a child that must not use CUDA.
+
+    `torch.cuda._is_in_bad_fork`, replaced: a build without CUDA always says no. Seen in 2.11, 2.13
+    and 2.15.
+    """
+    _replace(_IN_BAD_FORK, answer)
