@@ -560,6 +560,7 @@ def is_copy_on_write(tensor: torch.Tensor) -> bool:
 _DEBUG_MODE = _Name("torch.utils._debug_mode.DebugMode", ("2.13", "2.15"))
 _DISPATCH_DUMP = _Name("torch._C._dispatch_dump", ("2.13", "2.15"))
 _DISPATCH_TABLE = _Name("torch._C._dispatch_dump_table", ("2.13", "2.15"))
+_OPERATOR_NAMES = _Name("torch._C._dispatch_get_all_op_names", ("2.11", "2.13", "2.15"))
 _PROFILER_CONFIG = _Name("torch._C._profiler._ExperimentalConfig", ("2.13", "2.15"))
 _LOG_ARTIFACTS = _Name("torch._logging._internal.log_registry", ("2.13", "2.15"))
 
@@ -587,6 +588,14 @@ def dispatch_table(operator: str) -> dict[str, str]:
     """
     lines = str(_DISPATCH_TABLE.get()(operator)).splitlines()
     return {key: entry for key, _, entry in (line.partition(": ") for line in lines)}
+
+
+def operator_names() -> list[str]:
+    """Return the names of all registered operators, with overloads: ``aten::add.Tensor``.
+
+    `torch._C._dispatch_get_all_op_names`, sorted. Seen in 2.11, 2.13 and 2.15.
+    """
+    return sorted(_OPERATOR_NAMES.get()())
 
 
 def all_threads() -> Any:
