@@ -4,7 +4,7 @@ PY := .venv/bin/python
 BOX_PYTHON ?= 3.12
 ARCHIVE ?= recordings.tar.gz
 .DEFAULT_GOAL := help
-.PHONY: help book test check lab serve doctor bench record record-bundle record-import lock drift \
+.PHONY: help book test check lab notebooks serve doctor bench record record-bundle record-import lock drift \
   drift-run drift-history clean setup setup-dev
 
 help:  ## list the verbs
@@ -33,6 +33,9 @@ check: setup-dev  ## lint, types, spelling and unit tests, in seconds
 
 lab: setup-dev  ## JupyterLab; a double click opens a chapter as a notebook
 	@$(PY) -m insidetorch lab
+
+notebooks: book  ## the chapters as .ipynb files that install what they need, in _build/notebooks
+	@$(PY) -m insidetorch notebooks
 
 serve:  ## show the built book on localhost
 	@$(PY) -m insidetorch serve

@@ -142,7 +142,7 @@ def test_links_to_chapters_lead_to_the_staged_file(before: str, after: str) -> N
     assert notebooks.retarget(before, "notebooks/y", {"notebooks/x", "notebooks/y"}) == after
 
 
-def test_site_form_drops_style_and_records_and_reader_form_keeps_them(tmp_path: Path) -> None:
+def test_site_form_drops_style_and_records_and_the_merged_one_keeps_them(tmp_path: Path) -> None:
     page = chapter(tmp_path, "# T\n\n```{code-cell}\n1\n```\n")
     data = {"text/html": style_block() + "<p>x</p>", RECORD_MIME: {"kind": "claim"}}
     output = {"output_type": "display_data", "data": data, "metadata": {}}
@@ -150,9 +150,7 @@ def test_site_form_drops_style_and_records_and_reader_form_keeps_them(tmp_path: 
     merged = notebooks.merge(page, {"cells": [cell], "metadata": {"insidetorch": {"key": "k"}}})
     site = notebooks.for_site(merged, page.doc, {page.doc})
     assert site["cells"][-1]["outputs"][0]["data"] == {"text/html": "<p>x</p>"}
-    given = notebooks.for_reader(merged, "About this.")
-    assert given["cells"][0]["source"] == "About this."
-    assert given["cells"][-1]["outputs"][0]["data"] == data
+    assert merged["cells"][-1]["outputs"][0]["data"] == data
 
 
 def test_unexecuted_cells_are_found(tmp_path: Path) -> None:

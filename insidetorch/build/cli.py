@@ -104,6 +104,22 @@ def bench(root: Path, name: str, notebooks: int, repeat: int) -> None:
 
 @main.command()
 @_ROOT
+def notebooks(root: Path) -> None:
+    """Put the built chapters as .ipynb files, with their wheel, in _build/notebooks."""
+    project = open_project(root)
+    made = sorted((project.html / "_sources").rglob("*.ipynb"))
+    if not made:
+        raise BookError(f"{project.html} holds no chapter; build the book first with `make book`.")
+    folder = project.build / "notebooks"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for path in [*made, *(project.html / "_static").glob("*.whl")]:
+        shutil.copy2(path, folder)
+    click.echo(f"{len(made)} notebooks in {folder}")
+
+
+@main.command()
+@_ROOT
 @click.option("--port", type=int, default=8000, show_default=True)
 def serve(root: Path, port: int) -> None:
     """Serve the built site on this machine."""

@@ -7,12 +7,11 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from insidetorch.build import ledger_file, notebooks, publish
+from insidetorch.build import ledger_file, notebooks, publish, readers
 from insidetorch.build.cache import Cache, CorruptEntry, write
 from insidetorch.build.key import ingredients, key
 from insidetorch.build.lock import build_lock
@@ -25,7 +24,7 @@ from insidetorch.build.stage import stage
 from insidetorch.build.wheel import start_wheel
 from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
-from insidetorch.facts import cores, torch_facts
+from insidetorch.facts import cores
 
 INTERRUPTED = 130
 
@@ -140,12 +139,7 @@ def build_book(project: Project, options: Options, console: Console) -> int:
             problems.append(wheel)
             wheel = None
         if not complaints:
-            downloads = {
-                chapter.doc: notebooks.for_reader(
-                    merged[chapter.doc], _note(project, chapter, merged[chapter.doc], wheel)
-                )
-                for chapter in chapters
-            }
+            downloads = readers.downloads(project, chapters, merged, wheel)
             new = publish.assemble(project, renderer.output, downloads, outcome.fresh, wheel)
             lacking = publish.lacking(new, pages)
             problems += lacking
@@ -236,26 +230,3 @@ def _chapter_problems(
 
 
 _OWN = frozenset({"Timeout", "DeadKernel", "NoKernel"})
-
-
-def _note(
-    project: Project, chapter: Chapter, notebook: Mapping[str, Any], wheel: Path | None
-) -> str:
-    """Return the first cell of a downloaded notebook: what it is, what it ran on, what it needs."""
-    about = notebook["metadata"]["insidetorch"]
-    book = project.config.get("title") or "a book"
-    torch = torch_facts()
-    note = (
-        f"This notebook is the chapter “{chapter.title}” of *{book}*, "
-        f"executed on torch {about['torch']} on {about['date'][:10]}."
-    )
-    if wheel is None:
-        return note
-    base = str((project.config.get("html") or {}).get("baseurl") or "").rstrip("/")
-    pin = torch.public if torch else about["torch"]
-    if base:
-        return f"{note}\nIt needs `pip install torch=={pin} {base}/_static/{wheel.name}`."
-    return (
-        f"{note}\nIt needs `pip install torch=={pin} {wheel.name}`, with the wheel from "
-        f"`_static/{wheel.name}` of the site this notebook came from."
-    )

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from insidetorch.address import Address, address
 from insidetorch.errors import BookError
 
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -92,6 +93,11 @@ class Project:
     def config(self) -> dict[str, Any]:
         """The content of ``_config.yml``."""
         return _mapping(self.root / "_config.yml", self.root)
+
+    @cached_property
+    def address(self) -> Address:
+        """Where the book lives on the web, as far as that is known."""
+        return address(self.root, self.config)
 
     @cached_property
     def docs(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -53,8 +55,34 @@ def _files(
         else:
             yield f"{page.doc}.md", retarget(page.text, page.doc, chapters).encode()
     yield "_toc.yml", (project.root / "_toc.yml").read_bytes()
+    text = yaml.safe_dump(_config(project), allow_unicode=True, sort_keys=False)
+    yield "_config.yml", text.encode()
+
+
+def _config(project: Project) -> dict[str, Any]:
+    """Return the configuration: nothing is executed, and the extensions know where the book lives.
+
+    What needs the address of the site (a map of it, cards for those who share a page) is there
+    only if that is known.
+    """
     config = {**project.config, "execute": {"execute_notebooks": "off"}}
-    yield "_config.yml", yaml.safe_dump(config, allow_unicode=True, sort_keys=False).encode()
+    sphinx = dict(config.get("sphinx") or {})
+    extensions = list(sphinx.get("extra_extensions") or ())
+    settings = {**(sphinx.get("config") or {})}
+    if "insidetorch.site" in extensions:
+        settings["insidetorch_address"] = asdict(project.address)
+    site = project.address.site
+    if site:
+        extensions += ["sphinx_sitemap", "sphinxext.opengraph", "notfound.extension"]
+        config["html"] = {**(config.get("html") or {}), "baseurl": f"{site}/"}
+        settings |= {
+            "sitemap_url_scheme": "{link}",
+            "sitemap_show_lastmod": False,
+            "ogp_site_url": f"{site}/",
+            "notfound_urls_prefix": f"{urlsplit(site).path}/",
+        }
+    config["sphinx"] = {**sphinx, "extra_extensions": extensions, "config": settings}
+    return config
 
 
 def _assets(project: Project, pages: Sequence[Page]) -> set[str]:

@@ -16,6 +16,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
+from insidetorch.address import Address
 from insidetorch.display import escape
 from insidetorch.site import glossary, mathml, own_host, parts, source_map, still_true
 from insidetorch.site.book_ledger import Ledger, read_ledger
@@ -49,6 +50,7 @@ class GeneratedPart(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     app.add_config_value("insidetorch_ledger", "../ledger.json", "env", (str,))
+    app.add_config_value("insidetorch_address", {}, "env", (dict,))
     app.add_node(generated_part)
     for name in _PARTS:
         app.add_directive(name, GeneratedPart)
@@ -126,7 +128,8 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if title is not None and (chapter is not None or docname.startswith("notebooks/")):
         source = f"{docname}{Path(app.env.doc2path(docname)).suffix}"
         download = "../" * docname.count("/") + f"_sources/{source}"
-        title.parent.insert(title.parent.index(title) + 1, _raw(stamp(chapter, docname, download)))
+        made = stamp(chapter, docname, download, Address(**app.config.insidetorch_address))
+        title.parent.insert(title.parent.index(title) + 1, _raw(made))
 
 
 def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:

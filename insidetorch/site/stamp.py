@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from insidetorch.address import Address
 from insidetorch.display import escape
 from insidetorch.site.book_ledger import Chapter, commit_url
 
@@ -13,17 +14,29 @@ NO_RECORD = (
 )
 
 
-def stamp(chapter: Chapter | None, doc: str, download: str) -> str:
+NOWHERE = Address()
+
+
+def stamp(chapter: Chapter | None, doc: str, download: str, address: Address = NOWHERE) -> str:
     """Return the stamp of a chapter as HTML.
 
     :param chapter: its entry in the ledger, or None if it has none.
     :param doc: its document name; the build fills the freshness of this name in afterwards.
     :param download: the address of its notebook, relative to the page, with a suffix.
+    :param address: where the book lives; links that it does not know are left out.
     """
     kind = escape(download[download.rindex(".") :])
-    link = f'<a href="{escape(download)}" download>Download as {kind}</a>'
+    links = [f'<a href="{escape(download)}" download>Download as {kind}</a>']
+    for name, goal in (
+        ("Open in Colab", address.colab(f"{doc.rpartition('/')[2]}.ipynb")),
+        ("Source", address.file(f"{doc}.md")),
+        ("Suggest an edit", address.edit(f"{doc}.md")),
+        ("Discuss", address.discuss(chapter.title if chapter else doc)),
+    ):
+        if goal:
+            links.append(f'<a href="{escape(goal)}">{name}</a>')
     if chapter is None:
-        return _box([f"<span>{NO_RECORD}</span>", link])
+        return _box([f"<span>{NO_RECORD}</span>", *links])
     held, claims = chapter.held()
     verdicts = len(chapter.of("verdict"))
     parts = [
@@ -39,7 +52,7 @@ def stamp(chapter: Chapter | None, doc: str, download: str) -> str:
         parts.append(f"<span>{claims_held(held, claims)}</span>")
     if verdicts:
         parts.append(f"<span>{counted(verdicts, 'verdict')}</span>")
-    return _box([*parts, link])
+    return _box([*parts, *links])
 
 
 def release(torch: str, commit: str) -> str:

@@ -1,0 +1,177 @@
+"""Notebooks that leave the site: plain Markdown, an installing cell, links where they are known."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from tiny_book import TinyBook
+
+from insidetorch.address import Address, address
+from insidetorch.build.plain import plain
+from insidetorch.build.project import open_project
+from insidetorch.build.readers import downloads
+
+PACKAGE = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "tinytools"
+version = "1.2"
+requires-python = ">=3.11"
+[tool.hatch.build.targets.wheel]
+packages = ["tinytools"]
+"""
+
+
+def nowhere(role: str, target: str) -> str:
+    return ""
+
+
+def somewhere(role: str, target: str) -> str:
+    return f"at/{role}/{target}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "linked"),
+    [
+        ("(a-label)=\n## Head", "## Head", "## Head"),
+        ("{term}`leaf`s", "leafs", "[leaf](at/term/leaf)s"),
+        ("{term}`the leaves <leaf>`", "the leaves", "[the leaves](at/term/leaf)"),
+        ("a {doc}`b\nc <../d/e>` f", "a b\nc f", "a [b\nc](at/doc/../d/e) f"),
+        ("[x](../d/e.md#f)", "[x](../d/e.md#f)", "[x](at/doc/../d/e#f)"),
+        ("[x](https://e.org/e.md)", "[x](https://e.org/e.md)", "[x](https://e.org/e.md)"),
+        ("{cite}`key`", "[key]", "[key]"),
+        ("`{term}` and ``(`a`)``", "`{term}` and ``(`a`)``", "`{term}` and ``(`a`)``"),
+        ("```python\n{term}`x`\n```", "```python\n{term}`x`\n```", "```python\n{term}`x`\n```"),
+        (
+            "```{admonition} Title\n:class: tip\n**A** {term}`b`.\n\nC.\n```\nD",
+            "> **Title**\n>\n> **A** b.\n>\n> C.\nD",
+            "> **Title**\n>\n> **A** [b](at/term/b).\n>\n> C.\nD",
+        ),
+        ("```{margin}\nAside.\n```", "> Aside.", "> Aside."),
+        (":::{note} One line\n:::", "> One line", "> One line"),
+    ],
+)
+def test_what_only_myst_reads_becomes_plain(before: str, after: str, linked: str) -> None:
+    assert plain(before, nowhere) == after
+    assert plain(before, somewhere) == linked
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://github.com/an-owner/a.book",
+        "https://github.com/an-owner/a.book.git",
+        "git@github.com:an-owner/a.book.git",
+        "ssh://git@github.com/an-owner/a.book.git",
+    ],
+)
+def test_the_repository_is_the_remote_of_the_checkout(tmp_path: Path, remote: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    assert address(tmp_path, {}, {}) == Address()
+    subprocess.run(["git", "-C", str(tmp_path), "remote", "add", "origin", remote], check=True)
+    assert address(tmp_path, {}, {}).repository == "https://github.com/an-owner/a.book"
+
+
+def test_configuration_wins_over_environment_and_nothing_is_guessed(tmp_path: Path) -> None:
+    environ = {"GITHUB_REPOSITORY": "o/r", "BOOK_ADDRESS": "https://o.example/r/"}
+    found = address(tmp_path, {}, environ)
+    assert found == Address("https://github.com/o/r", "https://o.example/r")
+    config = {
+        "repository": {"url": "https://github.com/p/q"},
+        "html": {"baseurl": "https://p.example/q/"},
+    }
+    assert address(tmp_path, config, environ) == Address(
+        "https://github.com/p/q", "https://p.example/q"
+    )
+    elsewhere = {"repository": {"url": "https://code.example/p/q"}}
+    assert address(tmp_path, elsewhere, {}) == Address()
+
+
+def test_links_are_made_of_what_is_known() -> None:
+    empty, known = Address(), Address("https://github.com/o/r", "https://o.example/r")
+    assert empty.colab("x.ipynb") == empty.edit("x.md") == empty.file("x.md") == ""
+    assert empty.discuss("X") == ""
+    assert empty.wheel("w.whl") == "./w.whl"
+    assert known.wheel("w.whl") == "https://o.example/r/_static/w.whl"
+    assert "githubusercontent.com/o/r/notebooks/w.whl" in Address(known.repository).wheel("w.whl")
+    assert known.colab("x.ipynb").endswith("/github/o/r/blob/notebooks/x.ipynb")
+    assert known.discuss("a & b") == "https://github.com/o/r/issues/new?title=a%20%26%20b"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> TinyBook:
+    book = TinyBook(tmp_path)
+    book.chapter("notebooks/one", "(here)=\n# One\n\nSee {ref}`there <here>`.\n")
+    book.chapter("notebooks/two", "# Two\n\nSee {doc}`one <one>` and {ref}`it <here>`.\n")
+    return book
+
+
+def given(book: TinyBook, wheel: Path | None, monkeypatch: pytest.MonkeyPatch) -> dict:
+    project = open_project(book.root)
+    pages = project.pages(project.limits())[1:]
+    about = {"torch": "9.8.7+cpu", "date": "2020-01-02T03:04:05"}
+    merged = {
+        page.doc: {
+            **page.notebook,
+            "metadata": {"source_map": [1], "insidetorch": about},
+        }
+        for page in pages
+    }
+    return downloads(project, pages, merged, wheel)
+
+
+def test_a_notebook_says_what_it_is_and_installs_what_it_needs(
+    book: TinyBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BOOK_ADDRESS", raising=False)
+    one = given(book, Path("x/tool-1-py3-none-any.whl"), monkeypatch)["notebooks/one"]
+    about, install, text = (cell["source"] for cell in one["cells"])
+    assert "“One”" in about and "9.8.7+cpu on 2020-01-02" in about
+    assert '"./tool-1-py3-none-any.whl"' in install and "%pip install" in install
+    ast.parse("\n".join(line for line in install.splitlines() if not line.startswith("%")))
+    assert text == "# One\n\nSee there."
+    assert "source_map" not in one["metadata"]
+    without = given(book, None, monkeypatch)["notebooks/one"]
+    assert [cell["cell_type"] for cell in without["cells"]] == ["markdown", "markdown"]
+
+
+def test_where_the_site_is_known_the_notebook_links_to_it(
+    book: TinyBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOK_ADDRESS", "https://o.example/r/")
+    two = given(book, Path("tool.whl"), monkeypatch)["notebooks/two"]
+    about, install, text = (cell["source"] for cell in two["cells"])
+    assert "https://o.example/r/notebooks/two.html" in about
+    assert "https://o.example/r/_static/tool.whl" in install
+    assert "[one](https://o.example/r/notebooks/one.html)" in text
+    assert "[it](https://o.example/r/notebooks/one.html#here)" in text
+
+
+@pytest.mark.slow
+def test_a_site_with_an_address_has_a_map_cards_and_a_page_for_lost_readers(
+    tmp_path: Path,
+) -> None:
+    book = TinyBook(tmp_path)
+    book.cells("notebooks/one", "1")
+    (tmp_path / "pyproject.toml").write_text(PACKAGE)
+    (tmp_path / "tinytools").mkdir()
+    (tmp_path / "tinytools/__init__.py").write_text("")
+    status, said = book.build(BOOK_ADDRESS="https://o.example/r", GITHUB_REPOSITORY="o/r")
+    assert status == 0, said
+    html = tmp_path / "_build/html"
+    assert "https://o.example/r/notebooks/one.html" in (html / "sitemap.xml").read_text()
+    page = (html / "notebooks/one.html").read_text()
+    assert '<link rel="canonical" href="https://o.example/r/notebooks/one.html"' in page
+    assert 'property="og:image"' in page and 'property="og:title"' in page
+    assert "/r/_static/" in (html / "404.html").read_text()
+    config = yaml.safe_load((tmp_path / "_build/stage/_config.yml").read_text())
+    assert config["html"]["baseurl"] == "https://o.example/r/"
+    given = json.loads((html / "_sources/notebooks/one.ipynb").read_text())
+    assert "https://o.example/r/_static/tinytools-1.2" in given["cells"][1]["source"]
