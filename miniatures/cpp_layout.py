@@ -21,6 +21,7 @@ HOMES = {  # where the classes are written, below torch/include
     "DispatchKeySet": "c10/core/DispatchKeySet.h",
     "Storage": "c10/core/Storage.h",
     "StorageImpl": "c10/core/StorageImpl.h",
+    "SparseTensorImpl": "ATen/SparseTensorImpl.h",
     "SymInt": "c10/core/SymInt.h",
     "DataPtr": "c10/core/Allocator.h",
     "UniqueVoidPtr": "c10/util/UniqueVoidPtr.h",
@@ -28,7 +29,7 @@ HOMES = {  # where the classes are written, below torch/include
 }
 BASIC = {
     "bool": 1, "uint8_t": 1, "DeviceType": 1, "DeviceIndex": 1, "uint16_t": 2, "uint32_t": 4,
-    "int64_t": 8, "uint64_t": 8, "size_t": 8, "MaterializeFn": 8, "vtable": 8,
+    "int64_t": 8, "uint64_t": 8, "size_t": 8, "MaterializeFn": 8, "vtable": 8, "Tensor": 8,
 }  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def members(name: str) -> list[tuple[str, str, str, str]]:
     if name not in HOMES:
         raise BookError(f"cpp_layout does not know the C++ type {name}; add it to HOMES or BASIC.")
     text = header(HOMES[name])
-    opening = re.search(rf"^( *)(?:struct|class) (?:C10_API )?{name}\b([^;{{]*)\{{$", text, re.M)
+    opening = re.search(rf"^( *)(?:struct|class) (?:\w+_API )?{name}\b([^;{{]*)\{{$", text, re.M)
     if opening is None:
         raise BookError(f"{HOMES[name]} of this torch defines no class {name}; mend HOMES.")
     indent, bases = opening.groups()
@@ -69,9 +70,9 @@ def members(name: str) -> list[tuple[str, str, str, str]]:
         body,
         re.M,
     )
-    virtual = [("vtable", "vtable", "", "")] if "  virtual " in body and not bases.strip() else []
-    base = [("intrusive_ptr_target", "counts", "", "")] if "intrusive_ptr_target" in bases else []
-    return [*virtual, *base, *written]
+    base = re.findall(r": (?:public )?(?:\w+::)*(\w+) *$", bases)
+    first = base or (["vtable"] if "  virtual " in body else [])
+    return [*((kind, kind, "", "") for kind in first), *written]
 
 
 def up(value: int, step: int) -> int:

@@ -55,7 +55,7 @@ def impl_of(tensor: torch.Tensor) -> Record:
 
 def counts_of(record: Record) -> tuple[int, int, bool]:
     """Return strong references, weak ones, and whether there is a Python object."""
-    both = record.inside("counts")["combined_refcount_"]
+    both = record.inside("intrusive_ptr_target")["combined_refcount_"]
     weak = (both & ~HAS_PYOBJECT) >> 32  # one more than there are, while the object lives
     return both & 0xFFFFFFFF, weak - 1, bool(both & HAS_PYOBJECT)
 

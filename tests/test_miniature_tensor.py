@@ -14,7 +14,8 @@ from insidetorch.errors import BookError
 from miniatures import cpp_layout, heap
 from miniatures import tensor as module
 from miniatures.cpp_layout import layout, size_of
-from miniatures.tensor import counts_of, impl_of, numbers, read, storage_of, version_of
+from miniatures.tensor import Record, counts_of, impl_of, numbers, read, storage_of, version_of
+from miniatures.tensor_map import memory_map
 from miniatures.tensor_oracle import random_case, told
 
 SEEDS = range(600)
@@ -114,6 +115,27 @@ def test_what_a_tensor_may_lack() -> None:
 def test_sizes_and_strides_inside_and_outside(dims: int) -> None:
     tensor = torch.empty(tuple(range(1, dims + 1)))
     assert numbers(impl_of(tensor)) == (tuple(tensor.shape), tensor.stride())
+
+
+def test_a_sparse_tensor_has_more_fields_behind_the_common_ones() -> None:
+    sparse = torch.eye(3).to_sparse()
+    record = Record("SparseTensorImpl", private.tensor_address(sparse))
+    common = size_of("TensorImpl")[0]
+    fields = layout("SparseTensorImpl")
+    assert all(f.offset >= common for name, f in fields.items() if name != "TensorImpl")
+    assert (record["sparse_dim_"], record["dense_dim_"], record["coalesced_"]) == (2, 0, 1)
+    for name, tensor in (("indices_", sparse.indices()), ("values_", sparse.values())):
+        inner = Record("TensorImpl", record[name])
+        assert inner["storage_"] == private.storage_address(tensor.untyped_storage())
+
+
+@pytest.mark.slow
+def test_the_map_shows_a_shared_object_once() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    drawn = memory_map({"x": x, "row": x[1]})
+    assert drawn.html.count("StorageImpl</text>") == 1
+    assert drawn.html.count("TensorImpl</text>") == 2
+    assert "row has a TensorImpl with strides [1] and offset 3; all point to one" in drawn.text
 
 
 def test_the_heap_is_counted() -> None:
