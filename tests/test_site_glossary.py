@@ -12,7 +12,6 @@ from bs4 import BeautifulSoup
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from insidetorch.build.notebooks import for_reader
 from insidetorch.errors import BookError
 from insidetorch.site import glossary
 
@@ -99,18 +98,6 @@ def test_terms_link_to_their_entries_and_entries_back(build: Callable) -> None:
     assert "Shown in Leaves, Where they grow. Used in Other, Leaves." in leaf.get_text()
     task = item(pages["glossary"], "term-GraphTask")
     assert hrefs(task) == ["../chapter.html#a-leaf", "../chapter.html#where-they-grow"]
-
-
-def test_a_downloaded_notebook_has_the_words_without_the_links() -> None:
-    text = "A {term}`leaf`, **{term}`leaves <leaf>`**, {ref}`here <a-leaf>`; `{a}` and {doc}`x`."
-    cells = [
-        {"cell_type": "markdown", "source": text},
-        {"cell_type": "code", "source": "'{term}`leaf`'"},
-    ]
-    given = for_reader({"cells": cells, "metadata": {}}, "A note.")["cells"]
-    assert given[1]["source"] == "A leaf, **leaves**, here; `{a}` and {doc}`x`."
-    assert given[2]["source"] == "'{term}`leaf`'"
-    assert cells[0]["source"] == text
 
 
 def test_the_page_is_sorted_by_letter(build: Callable) -> None:
