@@ -17,7 +17,7 @@ from miniatures.autograd import AccumulateGrad, Node, Value, record
 from miniatures.derivatives import Rule, in_python, rules
 from miniatures.engine import Engine
 from miniatures.generated import node_struct, recording_function, shipped_header, show
-from miniatures.heap import bytes_kept
+from miniatures.heap import bytes_each
 from miniatures.observe import ran
 from miniatures.random_tapes import Tape, by_miniature, by_pytorch, difference, random_tape
 
@@ -185,8 +185,8 @@ def test_the_recording_function_is_shown_without_debug_checks() -> None:
         recording_function("no.such")
 
 
-def test_bytes_kept_counts_blocks() -> None:
-    assert abs(bytes_kept(lambda: torch.empty(100_000)) - 400_000) < 5_000
+def test_the_bytes_of_a_tensor_are_counted_on_the_heap() -> None:
+    assert abs(bytes_each(lambda: torch.empty(100_000), 1_000) - 400_000) < 5_000
 
 
 def test_it_stays_a_miniature() -> None:
