@@ -18,7 +18,15 @@ from sphinx.util.docutils import SphinxDirective
 from insidetorch import facts
 from insidetorch.address import Address
 from insidetorch.display import escape
-from insidetorch.site import glossary, mathml, own_host, parts, source_map, still_true
+from insidetorch.site import (
+    glossary,
+    mathml,
+    own_host,
+    parts,
+    reading_list,
+    source_map,
+    still_true,
+)
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.questions import Question, answered, read_questions
 from insidetorch.site.stamp import stamp
@@ -56,11 +64,12 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, GeneratedPart)
     still_true.register(app)
     glossary.register(app)
+    reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", _own_templates)
     app.connect("builder-inited", _write_style)
-    app.connect("builder-inited", own_host.add_filter)
+    app.connect("builder-inited", own_host.add_filters)
     app.connect("env-get-outdated", _outdated)
     app.connect("doctree-resolved", own_host.strip_styles)
     app.connect("doctree-resolved", _fill)

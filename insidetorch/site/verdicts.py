@@ -1,0 +1,267 @@
+"""The verdicts: sentences that circulate, who says them, and what became of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import yaml
+
+from insidetorch.display import escape
+from insidetorch.drift.outcomes import text_id
+from insidetorch.drift.run import Result
+from insidetorch.errors import BookError
+from insidetorch.site.book_ledger import Chapter, Ledger
+from insidetorch.site.parts import NO_LEDGER
+
+OUTCOMES = {"confirmed": "Confirmed", "until": "True until", "refuted": "Refuted"}
+_FILLS = {"confirmed": "--it-good", "until": "--it-note", "refuted": "--it-bad"}
+_WORDS = {"confirmed": "still so", "until": "so until a later release", "refuted": "not so"}
+_VALUE = 120
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that says a sentence.
+
+    :param year: when it was written, as given.
+    :param ref: its key in the bibliography; empty if it is not on the reading list.
+    :param where: the place in the text.
+    """
+
+    title: str
+    year: str
+    url: str
+    ref: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A sentence that circulates, in our words, and the chapter that settles it."""
+
+    id: str
+    sentence: str
+    sources: tuple[Source, ...]
+    chapter: str
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A verdict with the record of the cell that settled it."""
+
+    verdict: Verdict
+    record: Mapping[str, Any]
+    chapter: Chapter
+
+    @property
+    def outcome(self) -> str:
+        """One of `OUTCOMES`."""
+        return str(self.record.get("outcome"))
+
+    @property
+    def year(self) -> int | None:
+        """The year of the earliest text that says the sentence, None if no text has a year."""
+        years = [int(one.year) for one in self.verdict.sources if one.year.isdigit()]
+        return min(years, default=None)
+
+
+Link = Callable[[str], str]
+"""Returns the address of a document relative to the page."""
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Read the verdicts.
+
+    :raises BookError: the file is missing or broken, or an entry is malformed; the message names
+        it.
+    """
+    try:
+        listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    except (OSError, yaml.YAMLError) as error:
+        problem = " ".join(str(error).split())
+        raise BookError(f"{path.name} cannot be read ({problem}); mend it.") from error
+    found = []
+    for number, entry in enumerate(listed, start=1):
+        try:
+            sources = tuple(
+                Source(
+                    *(str(one.get(key) or "") for key in ("title", "year", "url", "ref", "where"))
+                )
+                for one in entry["sources"]
+            )
+            found.append(Verdict(entry["id"], entry["sentence"], sources, entry["chapter"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BookError(
+                f"{path.name}: entry {number} cannot be used ({error}); it needs an id, a "
+                "sentence, a chapter, and sources with a title."
+            ) from error
+    return found
+
+
+def settled(verdicts: Sequence[Verdict], ledger: Ledger) -> list[Settled]:
+    """Return the verdicts that cells gave, in the book's order."""
+    known = {one.id: one for one in verdicts}
+    return [
+        Settled(known[record["id"]], record, chapter)
+        for chapter in ledger.chapters
+        for record in chapter.of("verdict")
+        if record.get("id") in known
+    ]
+
+
+def anchor(id: str) -> str:
+    """Return the id that the verdict has in its chapter and on the page of verdicts."""
+    return f"verdict-{id}"
+
+
+def anchored(html: str, ids: list[str]) -> str:
+    """Give the verdicts shown in `html` their anchors, taking them off the front of `ids`."""
+    pieces = html.split('<div class="it it-verdict')
+    parts = [pieces[0]]
+    for piece in pieces[1:]:
+        name = f' id="{escape(anchor(ids.pop(0)))}"' if ids else ""
+        parts.append(f'<div{name} class="it it-verdict{piece}')
+    return "".join(parts)
+
+
+def page(found: Sequence[Settled], results: Sequence[Result], link: Link, references: str) -> str:
+    """Return the verdicts as HTML, by chapter, below a sentence that counts them.
+
+    :param results: executions on other releases, oldest first.
+    :param references: the address of the References page.
+    """
+    if not found:
+        return "<p class='it'>No cell has settled a sentence yet.</p>"
+    counts = Counter(one.outcome for one in found)
+    release = found[0].chapter.torch.split("+")[0]
+    said = ", ".join(f"{counts[kind]} {_WORDS[kind]}" for kind in OUTCOMES if counts[kind])
+    parts = [f"<p>{len(found)} sentences were settled on torch {escape(release)}: {said}.</p>"]
+    for _, group in groupby(found, key=lambda one: one.chapter.doc):
+        listed = list(group)
+        items = "".join(_item(one, results, link, references) for one in listed)
+        parts.append(f"<h3>{escape(listed[0].chapter.title)}</h3>{items}")
+    return f'<div class="it-verdicts">{"".join(parts)}</div>'
+
+
+def survival(found: Sequence[Settled]) -> str:
+    """Return the figure: for each year, how many of its sentences are still so."""
+    dated = [(one.year, one.outcome) for one in found if one.year is not None]
+    years: dict[int, Counter[str]] = {}
+    for year, outcome in dated:
+        years.setdefault(year, Counter())[outcome] += 1
+    if not years:
+        return "<p class='it'>No settled sentence comes from a text with a year.</p>"
+    span = range(min(years), max(years) + 1)
+    wide, high = 360, 150
+    step = wide / len(span)
+    unit = high / max(sum(counts.values()) for counts in years.values())
+    drawn, said = "", []
+    for index, year in enumerate(span):
+        counts, x, y = years.get(year, Counter()), index * step, float(high)
+        middle = f'x="{x + step / 2:.1f}" text-anchor="middle"'
+        for kind in OUTCOMES:
+            tall = unit * counts[kind]
+            y -= tall
+            if tall:
+                drawn += (
+                    f'<rect x="{x + step * 0.12:.1f}" y="{y:.1f}" width="{step * 0.76:.1f}" '
+                    f'height="{tall:.1f}" style="fill:var({_FILLS[kind]})"/>'
+                )
+            if tall >= 13:
+                drawn += f'<text class="it-count" {middle} y="{y + 12:.1f}">{counts[kind]}</text>'
+        drawn += f'<text {middle} y="{high + 15}">’{year % 100:02d}</text>'
+        if counts:
+            listed = ", ".join(
+                f"{counts[kind]} {_WORDS[kind]}" for kind in OUTCOMES if counts[kind]
+            )
+            said.append(f"{year}: {listed}")
+    caption = (
+        f"{len(dated)} of {len(found)} settled sentences, by the year of the earliest text that "
+        "says them; the other texts have no year"
+    )
+    label = escape(f"{caption}. {'; '.join(said)}.")
+    legend = "".join(
+        f'<span class="it-key"><span aria-hidden="true" style="background:var({_FILLS[kind]})">'
+        f"</span>{_WORDS[kind]}</span>"
+        for kind in OUTCOMES
+    )
+    return (
+        f'<figure class="it it-survival"><figcaption>{caption}</figcaption><p>{legend}</p>'
+        f'<svg viewBox="0 0 {wide} '
+        f'{high + 20}" role="img" aria-label="{label}">{drawn}</svg></figure>'
+    )
+
+
+def part(
+    kind: str, verdicts: Sequence[Verdict], ledger: Ledger | None, results: Sequence[Result],
+    link: Link, references: str,
+) -> str:  # fmt: skip
+    """Return one part of the page of verdicts; without a ledger, a sentence that says so."""
+    if ledger is None:
+        return NO_LEDGER
+    found = settled(verdicts, ledger)
+    if kind == "survival":
+        return survival(found)
+    return page(found, results, link, references)
+
+
+def _item(one: Settled, results: Sequence[Result], link: Link, references: str) -> str:
+    record, id = one.record, one.verdict.id
+    held = bool(record.get("held"))
+    label = f"{OUTCOMES[one.outcome]} {record.get('until') or ''}".strip()
+    kind = one.outcome if held else "failed"
+    sources = "; ".join(_source(source, references) for source in one.verdict.sources)
+    now = str(record.get("now") or "")
+    said = f"<p>{_inline(now)}</p>" if now else ""
+    values = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(shorten(str(value), _VALUE, placeholder=' …'))}"
+        "</dd></div>"
+        for name, value in (record.get("values") or {}).items()
+    )
+    values = f'<dl class="it-values">{values}</dl>' if values else ""
+    cell = f"{link(one.chapter.doc)}#{anchor(id)}"
+    others = elsewhere(one, results)
+    return (
+        f'<div class="it it-verdict it-{kind}" id="{escape(anchor(id))}">'
+        f'<p class="it-label"><strong>{escape(label if held else "Evidence failed")}</strong></p>'
+        f"<blockquote><p>{_inline(one.verdict.sentence)}</p><footer>{sources}</footer></blockquote>"
+        f'{said}{values}<p class="it-ran"><a href="{escape(cell)}">Code cell {record.get("cell")}'
+        f"</a> ran on torch {escape(one.chapter.torch.split('+')[0])}{escape(others)}.</p></div>"
+    )
+
+
+def elsewhere(one: Settled, results: Sequence[Result]) -> str:
+    """Return on which other releases the same cell came to the same result, or did not."""
+    doc, sentence = one.chapter.doc, one.verdict.sentence
+    same = [r.public for r in results if text_id(sentence) in r.held.get(doc, ())]
+    other = [
+        r.public
+        for r in results
+        if any((o.doc, o.text, o.kind) == (doc, sentence, "failed") for o in r.outcomes)
+    ]
+    said = f"; the same on {', '.join(same)}" if same else ""
+    return said + (f"; otherwise on {', '.join(other)}" if other else "")
+
+
+def _source(source: Source, references: str) -> str:
+    title = escape(source.title)
+    if source.url:
+        title = f'<a href="{escape(source.url)}">{title}</a>'
+    rest = ", ".join(part for part in (source.year, source.where) if part)
+    listed = (
+        f' (<a href="{escape(references)}#ref-{escape(source.ref)}">on the reading list</a>)'
+        if source.ref
+        else ""
+    )
+    return title + (f", {escape(rest)}" if rest else "") + listed
+
+
+def _inline(text: str) -> str:
+    pieces = escape(text).split("`")
+    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
