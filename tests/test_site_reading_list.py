@@ -1,0 +1,525 @@
+"""Tests of the reading list: its files, its two pages, its coverage check, and its filter."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Page, sync_playwright
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
+
+from insidetorch import facts
+from insidetorch.drift.outcomes import Outcome, text_id
+from insidetorch.drift.run import Result
+from insidetorch.errors import BookError
+from insidetorch.site import coverage, references, verdicts
+from insidetorch.site.bibliography import (
+    COVERED,
+    OUTSIDE,
+    SETTLED,
+    STATES,
+    WAITING,
+    Reference,
+    Subject,
+    read_references,
+    read_subjects,
+    state,
+)
+from insidetorch.site.book_ledger import Ledger, parse_ledger
+from insidetorch.site.verdicts import Source, Verdict
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "_build" / "html"
+NODES, TENSOR = "notebooks/nodes", "notebooks/tensor"
+SUBJECT = Subject("autograd", "Autograd", (NODES,), "")
+REFERENCE = Reference(
+    "a-text", "动态图 <i>", "Dynamic & graphs", "Someone", 2019, True, "https://example.org/a?b&c",
+    "zh", ("autograd",), (), False, "Good for one thing.", "read in part", "", "",
+)  # fmt: skip
+VERDICT = Verdict(
+    "nodes-run", "Nodes `run` & <stop>.",
+    (Source("A text", "2019", "https://example.org/a", "a-text", "section 2"),
+     Source("Another", "2021", "", "", "")),
+    NODES,
+)  # fmt: skip
+RECORD = {
+    "cell": 7, "kind": "verdict", "id": "nodes-run", "sentence": VERDICT.sentence,
+    "outcome": "until", "until": "1.5", "held": True, "now": "They `wait`.",
+    "values": {"seen": "x" * 400},
+}  # fmt: skip
+
+
+def a_ledger(*records: dict[str, Any], doc: str = NODES) -> Ledger:
+    chapter = {"doc": doc, "title": "The nodes", "records": records}
+    return parse_ledger({"torch": "9.8.7+cpu", "commit": "", "chapters": [chapter]})
+
+
+def soup_of(html: str) -> BeautifulSoup:
+    return BeautifulSoup(html, "html.parser")
+
+
+class TestBibliography:
+    def test_an_entry_is_read_without_its_braces(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.bib"
+        path.write_text(
+            "@misc{x,\n author = {{Some Body}}, title = {{99\\% of \\_\\_init\\_\\_, 动态}},\n"
+            "gloss = {Dynamic}, year = {2019}, yearfrom = {inferred}, url = {https://a.b/c_d%20},\n"
+            "langid = {zh}, keywords = {autograd, tensor}, chapters = {a/b, c/d}, read = {part},\n}"
+        )
+        (one,) = read_references(path)
+        assert one.title == "99% of __init__, 动态"
+        assert (one.author, one.year, one.inferred) == ("Some Body", 2019, True)
+        assert one.url == "https://a.b/c_d%20"
+        assert (one.subjects, one.chapters) == (("autograd", "tensor"), ("a/b", "c/d"))
+        assert one.read == "read in part"
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (("title = {{T}},", ""), "'x' has no title"),
+            (("keywords = {k},", ""), "'x' has no keywords"),
+            (("{en}", "{fr}"), "has the langid 'fr', not one of zh, en"),
+            (("{2019}", "{19}"), "has the year '19', which is no year"),
+            (("{https://a}", "{javascript:1}"), "which a browser cannot open"),
+            (("read", "opinion"), "has the field 'opinion', which means nothing here"),
+            (("{full}", "{twice}"), "has read = 'twice', which is neither full nor part"),
+            (("{{T}}", "{{T}"), "cannot be read"),
+            (("@misc{x", "@misc{X, title = {A}}\n@misc{x"), "cannot be read"),
+        ],
+    )
+    def test_a_bad_entry_is_said_in_one_sentence(
+        self, tmp_path: Path, change: tuple[str, str], said: str
+    ) -> None:
+        good = (
+            "@misc{x,\n title = {{T}}, year = {2019}, url = {https://a}, langid = {en}, "
+            "keywords = {k}, read = {full}}"
+        )
+        text = good.replace(*change)
+        assert text != good
+        path = tmp_path / "a.bib"
+        path.write_text(text)
+        with pytest.raises(BookError) as error:
+            read_references(path)
+        assert said in str(error.value)
+        assert "\n" not in str(error.value) and str(error.value).startswith("a.bib")
+
+    def test_no_file_is_said(self, tmp_path: Path) -> None:
+        with pytest.raises(BookError, match=r"a\.bib cannot be read"):
+            read_references(tmp_path / "a.bib")
+        with pytest.raises(BookError, match=r"a\.yml cannot be read"):
+            read_subjects(tmp_path / "a.yml")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("- {id: a}", "entry 1 has no id or no title"),
+            ("- {id: a, title: A}", "'a' has no state"),
+            ("- {id: a, title: A, chapters: [x], outside: why}", "'a' has no state"),
+            ("- {id: a, title: A, outside: w}\n- {id: a, title: B, outside: w}", "'a' twice"),
+            ("a: 1", "must be a list"),
+            ("- [", "cannot be read"),
+        ],
+    )
+    def test_a_bad_subject_is_said_in_one_sentence(
+        self, tmp_path: Path, text: str, said: str
+    ) -> None:
+        path = tmp_path / "a.yml"
+        path.write_text(text)
+        with pytest.raises(BookError) as error:
+            read_subjects(path)
+        assert said in str(error.value) and "\n" not in str(error.value)
+
+    @given(
+        own=st.lists(st.sampled_from([NODES, TENSOR, "notebooks/none"]), max_size=2),
+        of_subject=st.lists(st.sampled_from([NODES, TENSOR, "notebooks/none"]), max_size=2),
+        outside=st.booleans(),
+        count=st.integers(0, 2),
+    )
+    def test_a_state_is_the_best_that_can_be_said(
+        self, own: list[str], of_subject: list[str], outside: bool, count: int
+    ) -> None:
+        subject = Subject("autograd", "Autograd", tuple(of_subject), "" if of_subject else "why")
+        one = dataclasses.replace(REFERENCE, chapters=tuple(own), outside=outside)
+        found = state(one, {"autograd": subject}, {NODES, TENSOR}, ["v"] * count)
+        named = set(own or of_subject)
+        assert found is not None
+        if count:
+            assert (found.kind, len(found.verdicts)) == (SETTLED, count)
+        elif outside or not named:
+            assert found.kind == OUTSIDE
+        else:
+            assert found.kind == (COVERED if named & {NODES, TENSOR} else WAITING)
+        if found.kind in (SETTLED, COVERED):
+            assert set(found.chapters) == named & {NODES, TENSOR}
+
+    def test_a_subject_that_nobody_knows_gives_no_state(self) -> None:
+        assert state(REFERENCE, {}, {NODES}, ()) is None
+
+
+class TestTheBooksOwnList:
+    @pytest.fixture
+    def listed(self) -> list[Reference]:
+        return read_references(ROOT / "book" / "references.bib")
+
+    @pytest.fixture
+    def docs(self) -> set[str]:
+        text = (ROOT / "_toc.yml").read_text(encoding="utf-8")
+        return set(re.findall(r"(?:file|root): (\S+)", text))
+
+    def test_all_of_it_has_a_state_and_all_names_are_known(
+        self, listed: list[Reference], docs: set[str]
+    ) -> None:
+        subjects = read_subjects(ROOT / "book" / "subjects.yml")
+        given = verdicts.read_verdicts(ROOT / "book" / "verdicts.yml")
+        assert len(listed) == 294
+        assert coverage.problems(listed, subjects, given, docs, None) == []
+        known = {subject.id: subject for subject in subjects}
+        assert all(state(one, known, docs, ()) for one in listed)
+
+    def test_chinese_titles_are_kept_and_glossed(self, listed: list[Reference]) -> None:
+        chinese = [one for one in listed if re.search(r"[\u4e00-\u9fff]", one.title)]
+        assert len(chinese) > 150
+        assert [one.id for one in chinese if not one.gloss] == []
+        glossed = [one for one in listed if one.gloss]
+        assert not [one.id for one in glossed if re.search(r"[\u4e00-\u9fff]", one.gloss)]
+
+    def test_five_addresses_are_marked_and_kept(self, listed: list[Reference]) -> None:
+        doubtful = [one for one in listed if one.doubt]
+        assert len(doubtful) == 5 and all(one.url for one in doubtful)
+
+    def test_no_address_is_listed_twice(self, listed: list[Reference]) -> None:
+        addresses = [one.url for one in listed if one.url]
+        assert len(addresses) == len(set(addresses))
+
+
+class TestCoverage:
+    def check(self, **changed: Any) -> list[str]:
+        whole: dict[str, Any] = {
+            "references": [REFERENCE],
+            "subjects": [SUBJECT],
+            "verdicts": [VERDICT],
+            "docs": {NODES},
+            "ledger": a_ledger(RECORD),
+        }
+        return coverage.problems(**(whole | changed))
+
+    def test_a_whole_list_has_no_problem(self) -> None:
+        assert self.check() == []
+
+    @pytest.mark.parametrize(
+        ("changed", "said"),
+        [
+            ({"subjects": [SUBJECT, Subject("x", "X", (NODES,), "")]}, "no reference has the sub"),
+            ({"references": [dataclasses.replace(REFERENCE, subjects=("autograd", "y"))]},
+             "the subject 'y' of 'a-text' has no chapter and no state"),
+            ({"references": [dataclasses.replace(REFERENCE, id="b")]},
+             "'nodes-run' names the reference 'a-text', which is not in book/references.bib"),
+            ({"verdicts": [VERDICT, VERDICT]}, "has 'nodes-run' 2 times; keep one"),
+            ({"docs": {TENSOR}}, "to be settled in 'notebooks/nodes', which is not in _toc.yml"),
+            ({"ledger": a_ledger()}, "settled by 0 cells of notebooks/nodes"),
+            ({"ledger": a_ledger(RECORD, RECORD)}, "settled by 2 cells of notebooks/nodes"),
+            ({"ledger": a_ledger(RECORD, doc=TENSOR)}, "settled in notebooks/tensor, but its ch"),
+        ],
+    )  # fmt: skip
+    def test_a_hole_is_said_in_one_sentence(self, changed: dict[str, Any], said: str) -> None:
+        (problem,) = self.check(**changed)
+        assert said in problem
+        assert "\n" not in problem and problem.endswith(".")
+
+    def test_without_an_execution_nothing_is_said_of_cells(self) -> None:
+        assert self.check(ledger=None) == []
+
+
+class TestVerdicts:
+    def test_anchors_go_to_the_verdicts_in_their_order(self) -> None:
+        shown = '<p></p><div class="it it-verdict it-refuted">a</div>'
+        ids = ["a", "b", "c"]
+        html = verdicts.anchored(shown + shown, ids)
+        assert [tag["id"] for tag in soup_of(html).select(".it-verdict")] == [
+            "verdict-a",
+            "verdict-b",
+        ]
+        assert ids == ["c"]
+        assert verdicts.anchored(shown, []) == shown
+
+    def test_an_item_says_all_of_it(self) -> None:
+        ledger = a_ledger(RECORD)
+        (one,) = verdicts.settled([VERDICT], ledger)
+        html = verdicts.page([one], [], lambda doc: f"../{doc}.html", "references.html")
+        item = soup_of(html).select_one("#verdict-nodes-run")
+        assert item is not None
+        assert item.select_one("strong").get_text() == "True until 1.5"
+        assert item.select_one("blockquote p").get_text() == "Nodes run & <stop>."
+        links = [a["href"] for a in item.select("a")]
+        assert links == [
+            "https://example.org/a",
+            "references.html#ref-a-text",
+            "../notebooks/nodes.html#verdict-nodes-run",
+        ]
+        assert "Code cell 7 ran on torch 9.8.7." in item.get_text()
+        assert len(item.select_one("dd").get_text()) <= 120
+
+    def test_evidence_that_failed_is_not_hidden(self) -> None:
+        (one,) = verdicts.settled([VERDICT], a_ledger(RECORD | {"held": False}))
+        html = verdicts.page([one], [], str, "")
+        assert "Evidence failed" in html and "True until" not in html
+
+    def test_other_releases_are_named_where_they_ran(self) -> None:
+        (one,) = verdicts.settled([VERDICT], a_ledger(RECORD))
+        ids = (text_id(VERDICT.sentence),)
+        failed = Outcome("failed", NODES, 7, VERDICT.sentence)
+        runs = [
+            Result("1.0", "", "", "", "", "", {NODES: ids}, ()),
+            Result("2.0+cpu", "", "", "", "", "", {NODES: ()}, (failed,)),
+            Result("3.0", "", "", "", "", "", {NODES: ()}, ()),
+            Result("4.0", "", "", "", "", "", {TENSOR: ids}, ()),
+        ]
+        assert verdicts.elsewhere(one, runs) == "; the same on 1.0; otherwise on 2.0"
+
+    def test_the_figure_says_in_words_what_it_draws(self) -> None:
+        again = dataclasses.replace(VERDICT, id="b", sources=(Source("T", "2017", "", "", ""),))
+        undated = dataclasses.replace(VERDICT, id="c", sources=(Source("T", "", "", "", ""),))
+        records = (RECORD, RECORD | {"id": "b", "outcome": "refuted"}, RECORD | {"id": "c"})
+        found = verdicts.settled([VERDICT, again, undated], a_ledger(*records))
+        drawn = soup_of(verdicts.survival(found))
+        label = drawn.select_one("svg")["aria-label"]
+        assert label.startswith("2 of 3 settled sentences")
+        assert "2017: 1 not so; 2019: 1 so until a later release." in label
+        assert len(drawn.select("rect")) == 2
+        assert [text.get_text() for text in drawn.select("text:not(.it-count)")] == [
+            "’17",
+            "’18",
+            "’19",
+        ]
+        assert "<svg" not in verdicts.survival([])
+
+    def test_without_a_ledger_there_is_one_sentence(self) -> None:
+        for kind in ("verdicts", "survival"):
+            html = verdicts.part(kind, [VERDICT], None, [], str, "")
+            assert "without it" in html and html.count("<p") == 1
+
+
+class TestReferencesPage:
+    def page(self, **changed: Any) -> BeautifulSoup:
+        one = dataclasses.replace(REFERENCE, **changed)
+        found = state(one, {"autograd": SUBJECT}, {NODES}, ())
+        assert found is not None
+        html = references.page(
+            [one], [SUBJECT], {one.id: found}, lambda doc: (f"{doc}.html", "The <nodes>"), "v#"
+        )
+        return soup_of(html)
+
+    def test_an_entry_says_what_is_known_and_nothing_else(self) -> None:
+        (item,) = self.page().select("#ref-a-text")
+        assert item.select_one("a")["href"] == "https://example.org/a?b&c"
+        assert item.select_one("cite[lang=zh]").get_text() == "动态图 <i>"
+        about = item.select_one(".it-about").get_text()
+        assert about == "Someone, ≈ 2019, Chinese, read in part"
+        assert item.select_one(".it-state").get_text() == "shown in The <nodes>"
+        (bare,) = self.page(
+            gloss="", author="", year=None, url="", language="en", good_for="", read=""
+        ).select("#ref-a-text")
+        assert bare.get_text(" ", strip=True) == "动态图 <i> English shown in The <nodes>"
+
+    def test_verdicts_are_linked_one_by_one(self) -> None:
+        found = state(REFERENCE, {"autograd": SUBJECT}, {NODES}, ["a", "b"])
+        assert found is not None
+        html = references.page(
+            [REFERENCE], [SUBJECT], {"a-text": found}, lambda doc: (doc, doc), "v.html#verdict-"
+        )
+        links = [a["href"] for a in soup_of(html).select(".it-state a")]
+        assert links == ["v.html#verdict-a", "v.html#verdict-b", NODES]
+
+    def test_the_filter_waits_for_its_script(self) -> None:
+        page = self.page()
+        assert page.select_one("form.it-filter").has_attr("hidden")
+        assert [a["href"] for a in page.select("noscript a")] == ["#subject-autograd"]
+        assert page.select_one("#subject-autograd h2").get_text() == "Autograd"
+
+
+CONF = """
+extensions = ["myst_parser", "sphinxcontrib.bibtex", "insidetorch.site"]
+bibtex_bibfiles = ["book/references.bib"]
+bibtex_cite_id = "ref-{key}"
+bibtex_reference_style = "author_year"
+html_math_renderer = "mathml"
+html_theme = "basic"
+nitpicky = True
+insidetorch_ledger = "ledger.json"
+"""
+BIB = (
+    "@misc{a-text,\n author = {{Some Body}}, title = {{A text}}, langid = {en}, "
+    "keywords = {autograd}}\n"
+    "@misc{other, title = {{Other}}, langid = {zh}, keywords = {autograd}}\n"
+)
+ENTRY = {
+    "id": "nodes-run", "sentence": "Nodes run.", "chapter": "notebooks/nodes",
+    "sources": [{"title": "A text", "year": 2019, "url": "https://example.org", "ref": "a-text"}],
+}  # fmt: skip
+FILES = {
+    "conf.py": CONF,
+    "index.md": "# A book\n\n```{toctree}\nnotebooks/nodes\nbook/verdicts\nbook/references\n```\n",
+    "notebooks/nodes.md": (
+        "# Nodes\n\nAs {cite:p}`a-text` says.\n\n```{raw} html\n"
+        '<div class="it it-verdict it-refuted">Refuted</div>\n```\n'
+    ),
+    "book/references.md": "# References\n\n```{reading-list}\n```\n\n```{bibliography}\n```\n",
+    "book/verdicts.md": "# Verdicts\n\n```{survival}\n```\n\n```{verdicts}\n```\n",
+    "book/references.bib": BIB,
+    "book/subjects.yml": "- {id: autograd, title: Autograd, chapters: [notebooks/nodes]}\n",
+    "book/verdicts.yml": yaml.safe_dump([ENTRY]),
+}
+LEDGER = json.dumps(
+    {
+        "torch": "9.8.7",
+        "chapters": [{"doc": NODES, "title": "Nodes", "records": [RECORD]}],
+    }
+)
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, BeautifulSoup]]]:
+    """Return what builds a small site: with changed files, to its warnings and its pages."""
+
+    def run(**changed: str) -> tuple[list[str], dict[str, BeautifulSoup]]:
+        for name, text in {**FILES, **changed}.items():
+            path = tmp_path / name
+            path.parent.mkdir(exist_ok=True)
+            if not path.is_file() or path.read_text() != text:
+                path.write_text(text)
+        out, warnings = tmp_path / "_build", io.StringIO()
+        with docutils_namespace():
+            app = Sphinx(
+                tmp_path, tmp_path, out, out / "doctrees", "html", status=None, warning=warnings
+            )
+            app.build()
+        pages = {p.stem: soup_of(p.read_text()) for p in out.rglob("*.html")}
+        said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
+        return said.splitlines() if said else [], pages
+
+    return run
+
+
+class TestSite:
+    def test_citations_and_verdicts_lead_to_what_they_name(self, build: Callable) -> None:
+        said, pages = build(**{"ledger.json": LEDGER})
+        assert said == []
+        (cited,) = pages["nodes"].select("a[href*='#ref-']")
+        assert cited["href"] == "../book/references.html#ref-a-text"
+        assert len(pages["references"].select("#ref-a-text")) == 1
+        assert pages["references"].select("div.citation, dl.citation") == []
+        (settled,) = pages["references"].select("[data-s=settled] .it-state a[href*=verdict]")
+        assert settled["href"] == "verdicts.html#verdict-nodes-run"
+        (cell,) = pages["verdicts"].select("#verdict-nodes-run .it-ran a")
+        assert cell["href"] == "../notebooks/nodes.html#verdict-nodes-run"
+        assert pages["nodes"].select_one("#verdict-nodes-run").get_text() == "Refuted"
+        scripts = [tag.get("src", "") for tag in pages["references"].select("script")]
+        assert any(source.split("?")[0].endswith("filter.js") for source in scripts)
+        assert "filter.js" not in str(pages["verdicts"])
+
+    def test_without_a_ledger_the_list_stands_and_the_verdicts_say_so(
+        self, build: Callable
+    ) -> None:
+        said, pages = build()
+        assert said == []
+        assert len(pages["references"].select(".it-refs li")) == 2
+        assert pages["references"].select_one("[data-s=settled]")["id"] == "ref-a-text"
+        assert pages["verdicts"].get_text().count("the site was built without it") == 2
+        assert not pages["nodes"].select("#verdict-nodes-run")
+
+    def test_a_new_verdict_shows_without_touching_the_page(self, build: Callable) -> None:
+        build(**{"ledger.json": LEDGER, "book/verdicts.yml": "[]\n"})
+        said, pages = build(**{"ledger.json": LEDGER})
+        assert said == []
+        assert pages["references"].select_one("[data-s=settled]")["id"] == "ref-a-text"
+
+    @pytest.mark.parametrize(
+        ("name", "text", "problem"),
+        [
+            ("book/verdicts.yml", yaml.safe_dump([ENTRY]).replace("ref: a-text", "ref: a-txt"),
+             "names the reference 'a-txt', which is not in book/references.bib"),
+            ("book/subjects.yml", "[]\n", "the subject 'autograd' of 'a-text' has no chapter"),
+            ("book/references.bib", BIB.replace("{zh}", "{xx}"), "'other' has the langid 'xx'"),
+            ("ledger.json", LEDGER.replace('"kind": "verdict"', '"kind": "claim"'),
+             "settled by 0 cells"),
+        ],
+    )  # fmt: skip
+    def test_a_hole_fails_the_build(
+        self, build: Callable, name: str, text: str, problem: str
+    ) -> None:
+        said, _ = build(**{"ledger.json": LEDGER, name: text})
+        assert any(line.startswith("WARNING: ") and problem in line for line in said), said
+
+
+@pytest.fixture(scope="module")
+def list_page() -> Iterator[Callable[[bool], Page]]:
+    """Return what opens the References page of the built site, with JavaScript or without."""
+    path, program = SITE / "book" / "references.html", facts.chromium()
+    if not path.is_file() or program is None:
+        pytest.fail("No built site or no Chromium; run `make book`, install `chromium`.", False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+        def opened(scripts: bool) -> Page:
+            page = browser.new_context(java_script_enabled=scripts).new_page()
+            page.goto(path.as_uri())
+            return page
+
+        yield opened
+        browser.close()
+
+
+@pytest.mark.site
+class TestFilter:
+    def test_by_mouse_each_choice_leaves_what_fits(self, list_page: Callable) -> None:
+        page = list_page(True)
+        assert page.locator(".it-filter output").inner_text() == "294 of 294"
+        page.locator("select[name=l]").select_option("zh")
+        chinese = page.locator(".it-refs li:visible").count()
+        assert 0 < chinese < 294
+        assert page.locator(".it-refs li[data-l=en]:visible").count() == 0
+        page.locator("select[name=t]").select_option("memory")
+        both = page.locator(".it-refs li:visible")
+        assert 0 < both.count() < chinese
+        assert all("memory" in (item.get_attribute("data-t") or "").split() for item in both.all())
+        assert page.locator(".it-filter output").inner_text() == f"{both.count()} of 294"
+        headings = page.locator(".it-refs section:visible")
+        assert all(one.locator("li:visible").count() for one in headings.all())
+        page.locator(".it-filter button").click()
+        page.wait_for_function("document.querySelector('.it-filter output').value[0] == '2'")
+        assert page.locator(".it-refs li:visible").count() == 294
+
+    def test_by_keyboard_too(self, list_page: Callable) -> None:
+        page = list_page(True)
+        page.locator("select[name=s]").focus()
+        shown = []
+        for kind in STATES:
+            page.keyboard.press("ArrowDown")
+            assert page.locator("select[name=s]").input_value() == kind
+            shown.append(page.locator(".it-refs li:visible").count())
+            assert page.locator(f".it-refs li[data-s={kind}]:visible").count() == shown[-1]
+        assert sum(shown) == 294
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.querySelectorAll('.it-refs li[hidden]').length == 0")
+
+    def test_without_scripts_all_is_there_and_reached_by_subject(self, list_page: Callable) -> None:
+        page = list_page(False)
+        assert page.locator(".it-refs li:visible").count() == 294
+        assert not page.locator("form.it-filter").is_visible()
+        page.locator("noscript a", has_text="Mixed precision").click()
+        assert page.url.endswith("#subject-amp")
+
+    def test_the_page_is_light(self) -> None:
+        assert (SITE / "book" / "references.html").stat().st_size < 200_000
