@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from insidetorch.build.lean import lean
 from insidetorch.build.project import Chapter, Page, Project
 from insidetorch.recordings import artifacts
 
@@ -45,6 +46,7 @@ def assemble(
     if wheel is not None:
         (new / "_static").mkdir(exist_ok=True)
         shutil.copy2(wheel, new / "_static" / wheel.name)
+    lean(new)
     fresh = frozenset(fresh)
     for doc in downloads:
         page = new / f"{doc}.html"

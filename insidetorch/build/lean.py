@@ -1,0 +1,186 @@
+"""Makes a rendered site load fast: one style sheet of the rules in use, late scripts, few icons."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import tinycss2
+
+_SHEET = re.compile(r'[ \t]*<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^":]+)"[^>]*>\n?')
+_SCRIPT = re.compile(r'<script\b(?![^>]*\b(?:defer|async)\b)([^>]*\bsrc="([^":]+)"[^>]*)></script>')
+_OPTIONS = "documentation_options.js"
+_NAMES = re.compile(r'\b(?:class|id)=(?:"([^"]*)"|\'([^\']*)\')')
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_NAME = re.compile(r"[.#]((?:\\.|[\w-])+)")
+_URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
+_PRIVATE_USE = range(0xE000, 0xF900)
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of classes and elements that pages or scripts can have.
+
+    :param whole: names as they stand.
+    :param starts: beginnings of names that a script completes.
+    """
+
+    whole: frozenset[str]
+    starts: tuple[str, ...]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.whole or name.startswith(self.starts)
+
+
+def lean(site: Path) -> None:
+    """Rewrite the pages of a site, in place.
+
+    Style sheets become one, with the rules that some page or script can use; icon fonts keep the
+    icons that are used; scripts wait until the page is read. Pages look and act as before.
+
+    :param site: the folder of a rendered site.
+    """
+    pages = {
+        path: text
+        for path in sorted(site.rglob("*.html"))
+        if path.parent.name != "_static" and _SHEET.search(text := path.read_text(encoding="utf-8"))
+    }
+    scripts = [path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.js"))]
+    used = names(pages.values(), scripts)
+    bundles: dict[tuple[Path, ...], Path] = {}
+    for path, text in pages.items():
+        sheets = tuple(
+            sheet
+            for href in _SHEET.findall(text)
+            if (sheet := (path.parent / href.partition("?")[0]).resolve()).is_file()
+        )
+        if sheets not in bundles:
+            bundles[sheets] = _bundle(sheets, used, site / "_static")
+        path.write_text(_page(path, text, bundles[sheets]), encoding="utf-8")
+    for sheet in {sheet for sheets in bundles for sheet in sheets}:
+        sheet.unlink()
+
+
+def names(pages: Iterable[str], scripts: Iterable[str]) -> Names:
+    """Return the names that the pages have, and all words of the scripts."""
+    whole: set[str] = set()
+    for page in pages:
+        for double, single in _NAMES.findall(page):
+            whole.update((double or single).split())
+    words = {word for script in scripts for word in _WORD.findall(script)}
+    starts = tuple(sorted(word for word in words if word.endswith("-") and len(word) > 3))
+    return Names(frozenset(whole | words), starts)
+
+
+def rules_in_use(css: str, used: Names) -> str:
+    """Return a style sheet without the rules whose classes or ids nothing has."""
+    return "".join(_rules(tinycss2.parse_stylesheet(css, True, True), used))
+
+
+def _rules(rules: Iterable[Any], used: Names) -> Iterator[str]:
+    for rule in rules:
+        if rule.type == "qualified-rule":
+            wanted = [one for one in _selectors(rule.prelude) if _matches(one, used)]
+            if wanted:
+                yield f"{','.join(wanted)}{{{_short(rule.content)}}}\n"
+        elif rule.type == "at-rule" and rule.lower_at_keyword in ("media", "supports", "layer"):
+            if rule.content is None:
+                yield rule.serialize()
+                continue
+            inner = "".join(_rules(tinycss2.parse_rule_list(rule.content, True, True), used))
+            if inner:
+                condition = tinycss2.serialize(rule.prelude).strip()
+                yield f"@{rule.at_keyword} {condition}{{{inner}}}\n"
+        elif rule.type == "at-rule":
+            yield f"{rule.serialize()}\n"
+
+
+def _selectors(prelude: Iterable[Any]) -> list[str]:
+    parts: list[list[Any]] = [[]]
+    for token in prelude:
+        if token.type == "literal" and token.value == ",":
+            parts.append([])
+        elif token.type != "comment":
+            parts[-1].append(token)
+    return [tinycss2.serialize(part).strip() for part in parts]
+
+
+def _matches(selector: str, used: Names) -> bool:
+    """Return whether an element can match; what is in brackets or parentheses is not looked at."""
+    plain = re.sub(r"\([^()]*\)|\[[^\]]*\]", "", re.sub(r"\([^()]*\)", "", selector))
+    return all(re.sub(r"\\(.)", r"\1", name) in used for name in _NAME.findall(plain))
+
+
+def _short(content: Iterable[Any]) -> str:
+    kept = [token for token in content if token.type != "comment"]
+    return re.sub(r"\s*\n\s*", " ", tinycss2.serialize(kept)).strip()
+
+
+def _bundle(sheets: Iterable[Path], used: Names, folder: Path) -> Path:
+    text = "".join(rules_in_use(_resolved(sheet, folder), used) for sheet in sheets)
+    icons = {ord(character) for character in text} & set(_PRIVATE_USE)
+    text = re.sub(r"@font-face\s*\{[^}]*\}", lambda face: _face(face[0], icons, folder), text)
+    path = folder / f"book-{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
+    path.write_text(f'@charset "utf-8";\n{text}', encoding="utf-8")
+    return path
+
+
+def _resolved(sheet: Path, folder: Path) -> str:
+    """Return a sheet with what it imports in place, and its addresses as seen from `folder`."""
+
+    def imported(found: re.Match[str]) -> str:
+        return _resolved((sheet.parent / found[1]).resolve(), folder)
+
+    def moved(found: re.Match[str]) -> str:
+        goal = os.path.relpath(sheet.parent / found[2], folder)
+        return f"url({found[1]}{Path(goal).as_posix()}{found[1]})"
+
+    text = _URL.sub(moved, sheet.read_text(encoding="utf-8").removeprefix("\ufeff"))
+    return re.sub(r'@import "([^":]+)";', imported, re.sub(r'@charset "[^"]*";', "", text))
+
+
+def _face(face: str, icons: set[int], folder: Path) -> str:
+    """Return a font face that holds only the icons in use; one without a TrueType file stays."""
+    from fontTools import subset
+
+    found = re.search(r"url\(([^)]+\.ttf)\)", face)
+    if found is None:
+        return face
+    font = subset.load_font(folder / found[1], subset.Options(flavor="woff"))
+    present = icons & set(font.getBestCmap())
+    if not present:
+        return ""
+    subsetter = subset.Subsetter(subset.Options(flavor="woff", desubroutinize=True))
+    subsetter.populate(unicodes=present)
+    subsetter.subset(font)
+    made = BytesIO()
+    subset.save_font(font, made, subset.Options(flavor="woff"))
+    path = folder / f"{Path(found[1]).stem}.woff"
+    path.write_bytes(made.getvalue())
+    return re.sub(r"src:[^;}]*", f'src:url({path.name}) format("woff")', face)
+
+
+def _page(path: Path, text: str, bundle: Path) -> str:
+    """Return a page with the one sheet, and scripts that wait where they may."""
+    href = Path(os.path.relpath(bundle, path.parent)).as_posix()
+    first = _SHEET.search(text)
+    assert first is not None
+    head, tail = text[: first.start()], text[first.start() :]
+    text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
+    # The page of the search starts its scripts itself, one after the other.
+    if "searchtools.js" in text:
+        return text
+
+    def late(found: re.Match[str]) -> str:
+        source = path.parent / found[2].partition("?")[0]
+        if source.name == _OPTIONS and source.is_file():
+            return f"<script>{source.read_text(encoding='utf-8')}</script>"
+        return f"<script defer{found[1]}></script>"
+
+    return _SCRIPT.sub(late, text)

@@ -1,0 +1,94 @@
+"""Rendered pages made lean: the rules in use stay, one sheet, late scripts, a few icons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import pytest
+from fontTools.ttLib import TTFont
+
+from insidetorch.build.lean import Names, lean, names, rules_in_use
+
+USED = Names(frozenset({"a", "b", "sd-w-1/2"}), ("tip-",))
+
+
+@pytest.mark.parametrize(
+    ("css", "kept"),
+    [
+        (".a{color:red}", ".a{color:red}"),
+        (".z{color:red}", ""),
+        ("p,.z,.a .b{x:y}", "p,.a .b{x:y}"),
+        (".a.z{x:y}", ""),
+        (".a:not(.z){x:y}", ".a:not(.z){x:y}"),
+        (".a:is(.z, :not(.z)){x:y}", ".a:is(.z, :not(.z)){x:y}"),
+        ("[class*='.z'] .a{x:y}", None),
+        (r".sd-w-1\/2{x:y}", r".sd-w-1\/2{x:y}"),
+        (".tip-end{x:y}", ".tip-end{x:y}"),
+        ("@media print{.z{x:y}}", ""),
+        ("@media print{.z{x:y}.a{x:y}}", "@media print{.a{x:y}\n}"),
+        ("@keyframes k{0%{x:y}}", "@keyframes k{0%{x:y}}"),
+        ("/* .a */ .a{/* no */x:y}", ".a{x:y}"),
+    ],
+)
+def test_a_rule_stays_if_something_can_match(css: str, kept: str | None) -> None:
+    expected = css.replace("'", '"') if kept is None else kept
+    assert rules_in_use(css, USED).strip() == expected
+
+
+def test_names_come_from_attributes_and_from_all_words_of_scripts() -> None:
+    found = names(["<p class=\"x y\" id='z'>prose"], ["add('open'); 'tip-' + side"])
+        n for n in (["x", "y", "z", "open", "tip-start"])
+    }
+    assert all(name in found for name in ("x", "y", "z", "open", "tip-start"))
+    assert "prose" not in found
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    static = tmp_path / "_static"
+    (static / "css").mkdir(parents=True)
+    (tmp_path / "deep").mkdir()
+    font = Path(matplotlib.get_data_path()) / "fonts/ttf/DejaVuSans.ttf"
+    (static / "icons.ttf").write_bytes(font.read_bytes())
+    (static / "base.css").write_text('.a{background:url("dot.png")}')
+    (static / "css/theme.css").write_text(
+        '@import "../base.css"; .z{x:y} .a:before{content:"\\f6c5"}'
+        "@font-face{font-family:I;src:url(../icons.ttf) format('truetype')}"
+    )
+    (static / "documentation_options.js").write_text("const OPTIONS = 1;")
+    (static / "other.js").write_text("other();")
+    head = (
+        '<link rel="stylesheet" type="text/css" href="{0}_static/css/theme.css?v=1" />\n'
+        '<script src="{0}_static/documentation_options.js"></script>'
+        '<script src="{0}_static/other.js?v=2"></script><script>let b = 1;</script>'
+    )
+    (tmp_path / "index.html").write_text(f'{head.format("")}<p class="a">x</p>')
+    (tmp_path / "deep/page.html").write_text(f"{head.format('../')}<p>x</p>")
+    search = head.format("") + '<script src="_static/searchtools.js"></script>'
+    (tmp_path / "search.html").write_text(search)
+    return tmp_path
+
+
+def test_a_site_gets_one_sheet_late_scripts_and_a_small_font(site: Path) -> None:
+    lean(site)
+    (sheet,) = (site / "_static").glob("book-*.css")
+    css = sheet.read_text(encoding="utf-8")
+    assert 'url("dot.png")' in css and ".z" not in css
+    assert not (site / "_static/css/theme.css").exists()
+    index = (site / "index.html").read_text()
+    assert index.count("stylesheet") == 1 and f'href="_static/{sheet.name}"' in index
+    assert "<script>const OPTIONS = 1;</script>" in index
+    assert '<script defer src="_static/other.js?v=2"></script><script>let b = 1;' in index
+    assert f'href="../_static/{sheet.name}"' in (site / "deep/page.html").read_text()
+    assert "defer" not in (site / "search.html").read_text()
+    font = TTFont(site / "_static/icons.woff")
+    assert set(font.getBestCmap()) == {0xF6C5} and 'src:url(icons.woff) format("woff")' in css
+
+
+def test_a_site_without_sheets_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "_static").mkdir()
+    page = tmp_path / "index.html"
+    page.write_text("<p>plain</p>")
+    lean(tmp_path)
+    assert page.read_text() == "<p>plain</p>" and not list((tmp_path / "_static").iterdir())
