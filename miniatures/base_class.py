@@ -47,8 +47,16 @@ static PyObject *add_to(PyObject *self, PyObject *args) {
 """
 
 TYPES = r"""
+static int check(PyObject *made, PyObject *args, PyObject *kwargs) { /* at a class statement */
+  if (PyType_Type.tp_init(made, args, kwargs)) return -1;
+  if (!wrapper || PyType_IsSubtype((PyTypeObject *)made, wrapper)) return 0;
+  PyErr_SetString(PyExc_RuntimeError, "Cannot subclass NumberBase directly");
+  return -1;
+}
+
 static PyTypeObject Meta = {PyVarObject_HEAD_INIT(NULL, 0)
-  .tp_name = "tiny._C._NumberMeta", .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE};
+  .tp_name = "tiny._C._NumberMeta", .tp_init = check,
+  .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE};
 
 static PyMethodDef methods[] = {{"add", add_to, METH_VARARGS, NULL}, {NULL}};
 static PyGetSetDef properties[] = {{"number", number_of}, {NULL}};

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from insidetorch.errors import BookError
+
 
 @dataclass(frozen=True)
 class Library:
@@ -95,6 +97,10 @@ def read(path: str | Path) -> Library:
     """Return what the ELF file at `path` needs and defines (64 bits, little-endian)."""
     with Path(path).open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if data[:6] != b"\x7fELF\2\1":
+        raise BookError(
+            f"{path} is not an ELF file of 64 bits, little-endian: give a Linux library."
+        )
     (start,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
     sections = [SECTION.unpack_from(data, start + i * size) for i in range(count)]
