@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import resource
 from collections.abc import Callable
+from pathlib import Path
 
 from insidetorch.errors import BookError
 
@@ -36,7 +38,18 @@ def in_use() -> int:
     return int(info.uordblks + info.hblkhd)
 
 
-def bytes_each(make: Callable[[], object], count: int = 2000) -> int:
+def resident() -> int:
+    """Return the bytes of memory that the system counts for this process."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def trim() -> None:
+    """Ask the C library to give back to the system what it keeps for later requests."""
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def bytes_each(make: Callable[[], object], count: int = 10_000) -> int:
     """Return how many bytes one of `count` objects takes on the heap, to the nearest byte.
 
     Python keeps objects of up to 512 bytes in an arena of its own, which is not counted;
