@@ -151,7 +151,8 @@ class TestBibliography:
     ) -> None:
         subject = Subject("autograd", "Autograd", tuple(of_subject), "" if of_subject else "why")
         one = dataclasses.replace(REFERENCE, chapters=tuple(own), outside=outside)
-        found = state(one, {"autograd": subject}, {NODES, TENSOR}, ["v"] * count)
+        given = {f"verdict {number}": TENSOR for number in range(count)}
+        found = state(one, {"autograd": subject}, {NODES, TENSOR}, given)
         named = set(own or of_subject)
         assert found is not None
         if count:
@@ -161,10 +162,10 @@ class TestBibliography:
         else:
             assert found.kind == (COVERED if named & {NODES, TENSOR} else WAITING)
         if found.kind in (SETTLED, COVERED):
-            assert set(found.chapters) == named & {NODES, TENSOR}
+            assert set(found.chapters) == (named | set(given.values())) & {NODES, TENSOR}
 
     def test_a_subject_that_nobody_knows_gives_no_state(self) -> None:
-        assert state(REFERENCE, {}, {NODES}, ()) is None
+        assert state(REFERENCE, {}, {NODES}, {}) is None
 
 
 class TestTheBooksOwnList:
@@ -185,7 +186,7 @@ class TestTheBooksOwnList:
         assert len(listed) == 294
         assert coverage.problems(listed, subjects, given, docs, None) == []
         known = {subject.id: subject for subject in subjects}
-        assert all(state(one, known, docs, ()) for one in listed)
+        assert all(state(one, known, docs, {}) for one in listed)
 
     def test_chinese_titles_are_kept_and_glossed(self, listed: list[Reference]) -> None:
         chinese = [one for one in listed if re.search(r"[\u4e00-\u9fff]", one.title)]
@@ -313,7 +314,7 @@ class TestVerdicts:
 class TestReferencesPage:
     def page(self, **changed: Any) -> BeautifulSoup:
         one = dataclasses.replace(REFERENCE, **changed)
-        found = state(one, {"autograd": SUBJECT}, {NODES}, ())
+        found = state(one, {"autograd": SUBJECT}, {NODES}, {})
         assert found is not None
         html = references.page(
             [one], [SUBJECT], {one.id: found}, lambda doc: (f"{doc}.html", "The <nodes>"), "v#"
@@ -333,7 +334,7 @@ class TestReferencesPage:
         assert bare.get_text(" ", strip=True) == "动态图 <i> English shown in The <nodes>"
 
     def test_verdicts_are_linked_one_by_one(self) -> None:
-        found = state(REFERENCE, {"autograd": SUBJECT}, {NODES}, ["a", "b"])
+        found = state(REFERENCE, {"autograd": SUBJECT}, {NODES}, {"a": NODES, "b": TENSOR})
         assert found is not None
         html = references.page(
             [REFERENCE], [SUBJECT], {"a-text": found}, lambda doc: (doc, doc), "v.html#verdict-"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,7 @@ class State:
     """What the book does with a reference.
 
     :param kind: one of `STATES`.
-    :param chapters: the documents of the book that show its mechanism, in the order listed.
+    :param chapters: the documents of the book that settle its sentences or show its mechanism.
     :param verdicts: the ids of the verdicts on its sentences.
     """
 
@@ -133,17 +133,17 @@ def state(
     reference: Reference,
     subjects: Mapping[str, Subject],
     docs: Collection[str],
-    verdicts: Sequence[str],
+    verdicts: Mapping[str, str],
 ) -> State | None:
     """Return what the book does with a reference; None if no subject says so.
 
     :param subjects: the subjects by id.
     :param docs: the documents of the book.
-    :param verdicts: the ids of the verdicts on the reference's sentences.
+    :param verdicts: the verdicts on the reference's sentences: id → the document that gives it.
     """
     known = [subjects[id] for id in reference.subjects if id in subjects]
     named = reference.chapters or tuple(doc for one in known for doc in one.chapters)
-    shown = tuple(dict.fromkeys(doc for doc in named if doc in docs))
+    shown = tuple(dict.fromkeys(doc for doc in (*verdicts.values(), *named) if doc in docs))
     if verdicts:
         return State(SETTLED, shown, tuple(verdicts))
     if reference.outside:

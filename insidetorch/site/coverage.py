@@ -51,7 +51,7 @@ def _states(
 ) -> Iterator[str]:
     known = {subject.id: subject for subject in subjects}
     for reference in references:
-        if reference.subjects[0] in known and state(reference, known, docs, ()) is None:
+        if reference.subjects[0] in known and state(reference, known, docs, {}) is None:
             yield (
                 f"book/references.bib: {reference.id!r} has no state; give it chapters, or give "
                 "its subject chapters in book/subjects.yml."

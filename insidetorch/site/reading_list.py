@@ -82,11 +82,11 @@ def states_of(
     else:
         done = [one.verdict for one in verdicts.settled(given, ledger)]
     known = {subject.id: subject for subject in subjects}
-    on: dict[str, list[str]] = {}
+    on: dict[str, dict[str, str]] = {}
     for verdict in done:
-        for ref in dict.fromkeys(source.ref for source in verdict.sources if source.ref):
-            on.setdefault(ref, []).append(verdict.id)
-    found = {one.id: state(one, known, docs, on.get(one.id, ())) for one in listed}
+        for source in verdict.sources:
+            on.setdefault(source.ref, {})[verdict.id] = verdict.chapter
+    found = {one.id: state(one, known, docs, on.get(one.id, {})) for one in listed}
     return {id: one for id, one in found.items() if one is not None}
 
 
