@@ -652,3 +652,115 @@ def answer_fork_check(answer: Callable[[], bool]) -> None:
     and 2.15.
     """
     _replace(_IN_BAD_FORK, answer)
+
+
+# ── The dispatcher ──────────────────────────────────────────────────────────────────────────────
+
+_FULL_SET = _Name("torch._C._dispatch_keyset_full", ("2.13", "2.15"))
+_BACKENDS = _Name("torch._C._dispatch_num_backends", ("2.13", "2.15"))
+_BEHIND_AUTOGRAD = _Name("torch._C._dispatch_get_backend_keyset_from_autograd", ("2.13", "2.15"))
+_INCLUDED = _Name("torch._C._dispatch_tls_local_include_set", ("2.13", "2.15"))
+_FORCED_SETS = _Name("torch._C._ForceDispatchKeyGuard", ("2.13", "2.15"))
+_CHECK_TABLE = _Name("torch._C._dispatch_check_invariants", ("2.13", "2.15"))
+_KERNEL_LIBRARY = _Name("torch._C._dispatch_library", ("2.13", "2.15"))
+
+
+def runtime_keys() -> tuple[list[str], int]:
+    """Return the keys that have a place in every operator's table, the first served last.
+
+    The second value says how many of the first are plain backends.
+    `torch._C._dispatch_keyset_full` and `_dispatch_num_backends`. Seen in 2.13 and 2.15.
+    """
+    return _members(_FULL_SET.get()()), int(_BACKENDS.get()())
+
+
+def keys_behind(autograd_key: str) -> list[str]:
+    """Return the backend keys that PyTorch ties to an autograd key such as ``AutogradCPU``.
+
+    `torch._C._dispatch_get_backend_keyset_from_autograd`. Seen in 2.13 and 2.15.
+    """
+    import torch
+
+    return _members(_BEHIND_AUTOGRAD.get()(getattr(torch.DispatchKey, autograd_key)))
+
+
+def key_bits(keys: Any) -> int:
+    """Return a key set as a 64-bit integer; for a tensor, the set that it carries.
+
+    `torch._C._dispatch_keys`, `DispatchKeySet.raw_repr`. Seen in 2.13 and 2.15.
+    """
+    bits: int = (keys if hasattr(keys, "raw_repr") else _KEYS_OF.get()(keys)).raw_repr()
+    return bits
+
+
+def key_set(bits: int) -> Any:
+    """Return the `torch.DispatchKeySet` with these bits, such as a kernel passes on."""
+    import torch
+
+    return torch.DispatchKeySet.from_raw_repr(bits)
+
+
+def thread_sets() -> tuple[int, int]:
+    """Return the key sets that this thread includes and excludes, as 64-bit integers.
+
+    `torch._C._dispatch_tls_local_include_set` and `…_exclude_set`. Seen in 2.13 and 2.15.
+    """
+    return _INCLUDED.get()().raw_repr(), _EXCLUDED.get()().raw_repr()
+
+
+def forced_sets(included: int, excluded: int) -> Any:
+    """Return a context in which this thread includes and excludes these key sets.
+
+    `torch._C._ForceDispatchKeyGuard`. Seen in 2.13 and 2.15.
+    """
+    return _FORCED_SETS.get()(key_set(included), key_set(excluded))
+
+
+def registrations(operator: str) -> list[tuple[str, str, str]]:
+    """Return (key, place, how it can be called) of each kernel of an operator, newest first.
+
+    `torch._C._dispatch_dump`, without the operator's own lines. The place is a file and a line;
+    how is ``boxed``, ``boxed unboxed`` or ``fallthrough boxed``. Seen in 2.13 and 2.15.
+    """
+    line = r"^(\w+)(?:\[alias\])?(?: \(inactive\))?: (.*?) :: .*\[ ([\w ]+?) *\]$"
+    rows = re.findall(line, dispatch_dump(operator), re.MULTILINE)
+    return [(key, _file_of(place), how) for key, place, how in rows]
+
+
+def computed_table(operator: str) -> dict[str, tuple[str, str]]:
+    """Return the place and the rule of each kernel in an operator's table, by runtime key.
+
+    `torch._C._dispatch_dump_table`; a place that falls through starts with ``fallthrough``. Keys
+    without a kernel are left out. Seen in 2.13 and 2.15.
+    """
+    found = {}
+    for key, entry in dispatch_table(operator).items():
+        place, _, rule = entry.rpartition(" [")
+        found[key] = _file_of(place), rule.rstrip("]")
+    return found
+
+
+def _file_of(place: str) -> str:
+    falls, _, place = place.rpartition("registered at ")
+    return falls + place.rpartition("/")[2]
+
+
+def table_is_current(operator: str) -> bool:
+    """Tell whether the table that calls use is the one that `computed_table` recomputes.
+
+    `torch._C._dispatch_check_invariants`, which raises where they differ. Seen in 2.13 and 2.15.
+    """
+    try:
+        _CHECK_TABLE.get()(operator)
+    except RuntimeError:
+        return False
+    return True
+
+
+def kernel_library(namespace: str, place: str) -> Any:
+    """Return a library whose registrations carry `place` as the place where they were made.
+
+    `torch._C._dispatch_library`: ``define(schema, "", ())`` and ``impl(name, key, function,
+    with_keyset)``. What it registered goes when it goes. Seen in 2.13 and 2.15.
+    """
+    return _KERNEL_LIBRARY.get()("FRAGMENT", namespace, "", place, 0)

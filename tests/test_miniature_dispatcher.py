@@ -1,0 +1,214 @@
+"""The miniature dispatcher computes PyTorch's tables and runs the kernels that PyTorch runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+from insidetorch import private
+from insidetorch.errors import BookError
+from miniatures import dispatcher as module
+from miniatures.dispatcher import RULES, Dispatcher, Kernel, Operator
+from miniatures.dispatcher_observe import (
+    backend_select,
+    compiled,
+    copied,
+    dispatcher_here,
+    functionalities,
+    keys_here,
+    kinds_of_tensors,
+    ladder,
+    passive_mode,
+    random_case,
+    seen_inside,
+    table_of,
+    union,
+    walk,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SEEDS = range(200)
+
+
+@pytest.fixture(scope="module")
+def small() -> Dispatcher:
+    return dispatcher_here()
+
+
+@pytest.fixture
+def reset(small: Dispatcher) -> Iterator[Dispatcher]:
+    small.included, small.excluded = private.thread_sets()
+    yield small
+    small.included = small.excluded = 0
+
+
+def test_every_operator_has_the_same_table(small: Dispatcher) -> None:
+    names = private.operator_names()
+    assert len(names) > 3000
+    different = [
+        name for name in names if table_of(copied(name, small)) != private.computed_table(name)
+    ]
+    assert not different
+
+
+def test_the_comparison_is_about_every_rule() -> None:
+    rules = Counter(
+        rule
+        for name in private.operator_names()
+        for _, rule in private.computed_table(name).values()
+    )
+    assert set(rules) >= {"kernel", "backend fallback", *RULES.values()}
+
+
+def test_random_operators_have_the_same_tables_and_run_the_same_kernels(small: Dispatcher) -> None:
+    tensors = kinds_of_tensors().values()
+    ends: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    stale = 0
+    for seed in SEEDS:
+        case = random_case(seed, small)
+        assert table_of(case.small) == case.table_here(), seed
+        rules.update(rule for _, rule in case.table_here().values())
+        if not private.table_is_current(case.name):
+            stale += 1  # what a call finds is not what PyTorch prints
+            continue
+        for tensor in tensors:
+            for context in (torch.no_grad, torch.inference_mode):
+                with context():
+                    here, ours = case.call_here(tensor), case.call_small(tensor)
+                assert here == ours, (seed, private.dispatch_keys(tensor))
+                ends["nothing" if here[-1].startswith("no kernel") else "kernel"] += 1
+                ends["several"] += len(here) > 2
+    assert set(rules) == {"kernel", "backend fallback", "ambiguous autogradother", *RULES.values()}
+    assert min(ends.values()) > 50, ends
+    assert stale < len(SEEDS) / 10
+
+
+def test_two_tensors_are_united(small: Dispatcher) -> None:
+    kinds = list(kinds_of_tensors().values())
+    for seed in range(40):
+        case = random_case(seed, small)
+        if private.table_is_current(case.name):
+            for one, other in pairwise(kinds):
+                assert case.call_here(one, other) == case.call_small(other, one)
+
+
+def _no_coverage(op: Operator, key: str) -> tuple[Kernel | None, str]:
+    behind, op.dispatcher.behind = op.dispatcher.behind, {}
+    try:
+        return Operator.entry(op, key)
+    finally:
+        op.dispatcher.behind = behind
+
+
+def _fallback_first(op: Operator, key: str) -> tuple[Kernel | None, str]:
+    fallback = op.dispatcher.fallbacks.get(key)
+    return (fallback, "backend fallback") if fallback else Operator.entry(op, key)
+
+
+@pytest.mark.parametrize("broken", [_no_coverage, _fallback_first])
+def test_another_rule_gives_another_table(
+    broken: Callable[[Operator, str], tuple[Kernel | None, str]], small: Dispatcher
+) -> None:
+    differ = 0
+    for seed in range(50):
+        case = random_case(seed, small)
+        theirs = case.table_here()
+        for key in small.keys.runtime:
+            kernel, rule = broken(case.small, key)
+            differ += theirs.get(key) != ((kernel.where, rule) if kernel else None)
+    assert differ > 0
+
+
+def test_the_order_of_the_aliases_matters(
+    small: Dispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RULES", dict(reversed(list(RULES.items()))))
+    cases = [random_case(seed, small) for seed in range(50)]
+    assert any(table_of(case.small) != case.table_here() for case in cases)
+
+
+def test_key_sets_agree_with_pytorch() -> None:
+    keys = keys_here()
+    assert len(keys.backends) + len(keys.families) <= 64
+    assert sum(map(len, keys.families)) == len(keys.runtime)
+    for name, tensor in kinds_of_tensors().items():
+        bits, members = private.key_bits(tensor), private.dispatch_keys(tensor)
+        assert keys.top(bits) == members[-1], name
+        assert all(keys.bits[member] & bits == keys.bits[member] for member in members)
+        assert str(private.key_set(bits)) == f"DispatchKeySet({', '.join(members)})"
+
+
+def test_a_backend_stays_when_a_functionality_goes() -> None:
+    keys = keys_here()
+    both = keys.bits["CPU"] | keys.bits["AutogradCUDA"]
+    assert keys.top(both) == "AutogradCUDA"
+    assert keys.top(keys.without(both, keys.bits["AutogradCUDA"])) == "CUDA"
+
+
+def test_the_thread_s_sets_are_read_and_forced() -> None:
+    keys = keys_here()
+    before = private.thread_sets()
+    with private.forced_sets(keys.bits["Python"], 0):
+        assert private.thread_sets() == (keys.bits["Python"], 0)
+    assert private.thread_sets() == before
+    assert functionalities(before[0]) == ["BackendSelect", "ADInplaceOrView"]
+    assert functionalities(keys.bits["CPU"] | keys.bits["AutogradCPU"]) == ["Dense", "Autograd"]
+
+
+def test_what_modes_change() -> None:
+    assert seen_inside(torch.no_grad) == ("–", "–", "–")
+    assert seen_inside(torch.inference_mode)[0] == "−ADInplaceOrView"
+    assert seen_inside(passive_mode)[0] == "+Python +PythonTLSSnapshot"
+    assert seen_inside(torch.vmap)[2] == "+FuncTorchBatched"
+
+
+def test_a_walk_tells_the_fate_of_each_key() -> None:
+    steps = walk("aten::add.Tensor", torch.ones(2, 2), torch.eye(2).to_sparse())
+    assert [(step.key, step.fate) for step in steps] == [
+        ("AutocastCPU", "excluded"), ("AutogradCPU", "runs first"),
+        ("ADInplaceOrView", "falls through"), ("BackendSelect", "falls through"),
+        ("SparseCPU", "runs next"), ("CPU", "not reached"),
+    ]  # fmt: skip
+    assert "SparseCPU runs next" in ladder("aten::add.Tensor", torch.eye(2).to_sparse()).text
+
+
+def test_a_missing_kernel_and_an_ambiguous_one_raise(reset: Dispatcher) -> None:
+    op = Operator("here::nothing", reset)
+    with pytest.raises(NotImplementedError, match=r"'here::nothing' from the 'SparseCPU'"):
+        reset.call(op, private.key_bits(torch.eye(2).to_sparse()))
+    op.register("CompositeImplicitAutograd", Kernel("composite", print))
+    op.register("SparseCPU", Kernel("sparse", print))
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        reset.call(op, private.key_bits(torch.ones(2).to_mkldnn()))
+
+
+def test_the_newest_kernel_is_active(reset: Dispatcher) -> None:
+    ran: list[str] = []
+    op = Operator("here::twice", reset)
+    for name in ("old", "new"):
+        op.register("CPU", Kernel(name, lambda op, keys, name=name: ran.append(name)))
+    with torch.inference_mode():
+        reset.call(op, union(torch.ones(2)))
+    assert ran == ["new"]
+
+
+def test_the_generator_writes_the_kernel_that_selects_a_backend() -> None:
+    assert "computeDispatchKey(dtype, layout, device)" in backend_select("empty.memory_format")
+
+
+def test_no_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BookError, match=r"install g\+\+"):
+        compiled("int one() { return 1; }")
+
+
+def test_it_stays_a_miniature() -> None:
+    source = module.__file__
+    assert source is not None
+    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150
