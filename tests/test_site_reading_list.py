@@ -227,7 +227,7 @@ class TestCoverage:
             ({"references": [dataclasses.replace(REFERENCE, id="b")]},
              "'nodes-run' names the reference 'a-text', which is not in book/references.bib"),
             ({"verdicts": [VERDICT, VERDICT]}, "has 'nodes-run' 2 times; keep one"),
-            ({"docs": {TENSOR}}, "to be settled in 'notebooks/nodes', which is not in _toc.yml"),
+            ({"docs": {TENSOR}}, "'nodes-run' name the chapter 'notebooks/nodes', which is not in"),
             ({"ledger": a_ledger()}, "settled by 0 cells of notebooks/nodes"),
             ({"ledger": a_ledger(RECORD, RECORD)}, "settled by 2 cells of notebooks/nodes"),
             ({"ledger": a_ledger(RECORD, doc=TENSOR)}, "settled in notebooks/tensor, but its ch"),

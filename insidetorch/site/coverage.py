@@ -73,11 +73,13 @@ def _places(verdicts: Sequence[Verdict], docs: Collection[str]) -> Iterator[str]
     for id, count in Counter(verdict.id for verdict in verdicts).items():
         if count > 1:
             yield f"book/verdicts.yml has {id!r} {count} times; keep one."
-    for verdict in verdicts:
-        if verdict.chapter not in docs:
+    for chapter in dict.fromkeys(verdict.chapter for verdict in verdicts):
+        ids = [repr(verdict.id) for verdict in verdicts if verdict.chapter == chapter]
+        if chapter not in docs:
+            more = f" and {len(ids) - 2} more" if len(ids) > 2 else ""
             yield (
-                f"book/verdicts.yml: {verdict.id!r} is to be settled in {verdict.chapter!r}, which "
-                "is not in _toc.yml; add the chapter there or mend the name."
+                f"book/verdicts.yml: {', '.join(ids[:2])}{more} name the chapter {chapter!r}, "
+                "which is not in _toc.yml; add it there or mend the name."
             )
 
 
