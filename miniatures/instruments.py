@@ -131,7 +131,7 @@ def absent(title: str, why: str) -> Seen:
 def _shortened(line: str) -> str:
     line = re.sub(r"/\S*/site-packages/", "", line)
     line = re.sub(r'(?<![\w.])/[^\s":,;)]*/(?=[^\s/":,;)]+)', "", line)
-    return re.sub(r"0x0*[0-9a-f]{5,}", "0x…", line).rstrip()
+    return re.sub(r"0x[0-9a-fA-F]{5,}", "0x…", line).rstrip()
 
 
 def _missing(title: str, *tools: str) -> Seen | None:
@@ -192,7 +192,7 @@ def gdb(program: str, *commands: str) -> Seen:
     if refused:
         why = f"gdb may not trace here ({refused[0].strip()})"
         return absent(title, f"{why}: allow ptrace, in a container with --cap-add=SYS_PTRACE")
-    lines = done.stdout[done.stdout.index("(gdb)") :].splitlines()
+    lines = done.stdout[done.stdout.index("(gdb) ") :].splitlines()
     return seen(title, [line for line in lines if line and not NOISE.search(line)], 0)
 
 
@@ -228,8 +228,8 @@ def py_spy(program: str, rate: int = 100) -> Counter[tuple[str, ...]] | Seen:
     with _folder() as folder:
         out = Path(folder, "stacks.txt")
         path = _script(folder, program)
-        options = ["--native", "--nonblocking", "-r", rate, "-f", "raw", "-o", out]
-        done = _run([tool, "record", *options[:1], *options[2:], "--", sys.executable, path])
+        options = ["--native", "-r", rate, "-f", "raw", "-o", out]
+        done = _run([tool, "record", *options, "--", sys.executable, path], OMP_NUM_THREADS="1")
         if not out.exists():
             said = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
             return absent(title, f"it was refused ({said}): allow ptrace")
@@ -245,7 +245,7 @@ def _split(frames: str) -> list[str]:
     plain = frames.replace("(anonymous namespace)", "anon")
     before = ""
     while before != plain:
-        before, plain = plain, re.sub(r"<[^<>;]*>", "", plain)
+        before, plain = plain, re.sub(r"(?<=\w)<[^<>;]*>", "", plain)
     return [re.sub(r"\([^()]*\)(?=.* \()", "", frame) for frame in plain.split(";")]
 
 
