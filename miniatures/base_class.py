@@ -76,10 +76,10 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   return self;
 }
 
-static PyMethodDef statics[] = {{"add", add, METH_VARARGS | METH_STATIC, NULL}, {NULL}};
+static PyMethodDef static_functions[] = {{"add", add, METH_VARARGS | METH_STATIC, NULL}, {NULL}};
 static PyTypeObject Functions = {PyVarObject_HEAD_INIT(NULL, 0)
   .tp_name = "tiny._C._FunctionsClass", .tp_basicsize = sizeof(PyObject),
-  .tp_flags = Py_TPFLAGS_DEFAULT, .tp_methods = statics, .tp_new = PyType_GenericNew};
+  .tp_flags = Py_TPFLAGS_DEFAULT, .tp_methods = static_functions, .tp_new = PyType_GenericNew};
 """
 
 MODULE = r"""

@@ -190,6 +190,9 @@ def attempt(what, action):
         answers[what] = str(action())
     except Exception as error:
         answers[what] = f"{type(error).__name__}: {error}"
+python = ctypes.CDLL(f"{TORCH}/lib/libtorch_python.so")
+pointer = ctypes.c_void_p.in_dll(python, "THPVariableClass")
+attempt("the pointer THPVariableClass", lambda: pointer.value)
 attempt("an object of the base class", C.TensorBase)
 attempt("a data type", lambda: torch.float32)
 attempt("a Python subclass", lambda: type("Mine", (C.TensorBase,), {}).__mro__[1:])
