@@ -15,6 +15,7 @@ from insidetorch.recordings import artifacts
 
 FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
+_REDIRECTION = re.compile(r'<meta http-equiv="Refresh" content="0; url=([^"]+)" ?/>')
 _MAIN = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
@@ -47,6 +48,7 @@ def assemble(
         (new / "_static").mkdir(exist_ok=True)
         shutil.copy2(wheel, new / "_static" / wheel.name)
     lean(new)
+    _complete_entrance(new / "index.html")
     fresh = frozenset(fresh)
     for doc in downloads:
         page = new / f"{doc}.html"
@@ -56,6 +58,19 @@ def assemble(
             if filled != text:
                 page.write_text(filled, encoding="utf-8")
     return new
+
+
+def _complete_entrance(path: Path) -> None:
+    """Make a whole page of the bare redirection that Jupyter Book puts at the site's root."""
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    found = _REDIRECTION.fullmatch(text.strip())
+    if found:
+        path.write_text(
+            f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+            f"<title>To the book</title>\n{text.strip()}</head>\n"
+            f'<body><p>The book starts <a href="{found[1]}">here</a>.</p></body>\n</html>\n',
+            encoding="utf-8",
+        )
 
 
 def fill_markers(html: str, fresh: Iterable[str]) -> str:
