@@ -141,6 +141,7 @@ def holds(citation: Citation, regenerated: dict[str, list[str]]) -> bool | None:
         statement = "".join(lines_of(there[0])[citation.line - 1 :][:4])
         return "Library(" in statement or "TORCH_LIBRARY" in statement
     block = takewhile(lambda line: not line.startswith("}"), written[citation.line :])
-    call = re.compile(rf'"{re.escape(citation.operator.partition("::")[2])}["(]')
+    name = re.escape(citation.operator.partition("::")[2])
+    call = re.compile(rf'"(?:aten::)?{name}["(]')
     opened = written[citation.line - 1].startswith("TORCH_LIBRARY")
     return opened and any(call.search(line) for line in block)

@@ -177,7 +177,7 @@ def script(program: str, **environment: str) -> Seen:
 def gdb(program: str, *commands: str) -> Seen:
     """Run a Python program under gdb with these commands; the result is the transcript."""
     title = "gdb --args python script.py"
-    if problem := _missing(title, "gdb"):
+    if (problem := _missing(title, "gdb")) is not None:
         return problem
     settings = ["breakpoint pending on", "confirm off", "debuginfod enabled off", "width 0"]
     settings += ["pagination off", "startup-with-shell off", "unwindonsignal on"]
@@ -199,7 +199,7 @@ def gdb(program: str, *commands: str) -> Seen:
 def symbols(library: str, *options: str) -> Seen:
     """List the symbols of one of PyTorch's libraries with `nm`."""
     title = " ".join(["nm", *options, library])
-    if problem := _missing(title, "nm"):
+    if (problem := _missing(title, "nm")) is not None:
         return problem
     done = _run(["nm", *options, LIBRARIES / library])
     return replace(seen(title, (), done.returncode), lines=tuple(done.stdout.splitlines()))
@@ -208,7 +208,7 @@ def symbols(library: str, *options: str) -> Seen:
 def sections(library: str) -> Seen:
     """List the names of the sections of one of PyTorch's libraries with `readelf`."""
     title = f"readelf --sections {library}"
-    if problem := _missing(title, "readelf"):
+    if (problem := _missing(title, "readelf")) is not None:
         return problem
     done = _run(["readelf", "-SW", LIBRARIES / library])
     names = re.findall(r"\]\s+(\.\S+)", done.stdout)
@@ -252,7 +252,7 @@ def _split(frames: str) -> list[str]:
 def perf(program: str, library: str = "libtorch_cpu.so", rows: int = 6) -> Seen:
     """Sample a Python program with Linux's `perf`; the result is a library's hottest functions."""
     title = "perf record -e task-clock; perf report"
-    if problem := _missing(title, "perf"):
+    if (problem := _missing(title, "perf")) is not None:
         return problem
     with _folder() as folder:
         data = Path(folder, "perf.data")
@@ -284,13 +284,15 @@ def built(code: str, folder: str, *options: str) -> Path:
 
 def bare(code: str) -> Seen:
     """Compile a C++ program and run it as it is."""
-    return _missing("./program", "c++") or _cpp(code, "./program", [])
+    problem = _missing("./program", "c++")
+    return _cpp(code, "./program", []) if problem is None else problem
 
 
 def memcheck(code: str) -> Seen:
     """Compile a C++ program and run it under Valgrind's memory checker."""
     title = "valgrind ./program"
-    return _missing(title, "c++", "valgrind") or _cpp(code, title, ["valgrind", "-q"])
+    problem = _missing(title, "c++", "valgrind")
+    return _cpp(code, title, ["valgrind", "-q"]) if problem is None else problem
 
 
 def _cpp(code: str, title: str, before: list[str]) -> Seen:
@@ -335,7 +337,7 @@ class Counting:
     def __init__(self, program: str) -> None:
         title = "valgrind --tool=callgrind"
         self.problem = _missing(title, "c++", "valgrind")
-        if self.problem:
+        if self.problem is not None:
             return
         self.folder = _folder()
         here = self.folder.name
@@ -354,7 +356,7 @@ class Counting:
 
     def counts(self) -> dict[str, int] | Seen:
         """Wait for the end; return the instructions of one run by the observer's name."""
-        if self.problem:
+        if self.problem is not None:
             return self.problem
         self.process.wait(timeout=600)
         found = {}
