@@ -1,0 +1,200 @@
+"""The miniature chooses PyTorch's overloads and takes its way; what observes a call is exact."""
+
+from __future__ import annotations
+
+import platform
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from insidetorch import private
+from insidetorch.errors import BookError
+from miniatures import onecall, onecall_args
+from miniatures.onecall_args import Signature, choose
+from miniatures.onecall_generated import function, generated, registered, show
+from miniatures.onecall_random import FUNCTIONS, mine, overloads, random_call, theirs
+from miniatures.onecall_steps import PARTS, arithmetic, first, part, spans, steps
+
+SIGNATURES = {
+    "add": [
+        "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ],
+    "sum": [
+        "sum(Tensor input, *, ScalarType? dtype=None)",
+        "sum(Tensor input, IntArrayRef[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
+        "Tensor out=None)",
+    ],
+    "atan2": ["atan2(Tensor input, Tensor other, *, Tensor out=None)"],
+    "argmax": ["argmax(Tensor input, int64_t? dim=None, bool keepdim=False, *, Tensor out=None)"],
+}
+X, Y = torch.ones(2, 3), torch.ones(2, 3)
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return generated(*FUNCTIONS)
+
+
+def message(call: Any, *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(TypeError) as caught:
+        call(*args, **kwargs)
+    return str(caught.value).partition(" - got")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwargs"),
+    [
+        ("add", (X,), {}),
+        ("add", (X, "x"), {}),
+        ("add", (X, Y, 1, 2), {}),
+        ("add", (X, Y), {"dims": 0}),
+        ("add", (X, Y), {"other": Y}),
+        ("add", (X, Y), {"alpha": torch.tensor(1.0, requires_grad=True)}),
+        ("sum", (X,), {"dims": 0}),
+        ("sum", (X, torch.float64), {}),
+        ("sum", (X, 0, 1), {}),
+        ("sum", (), {}),
+        ("atan2", (), {}),
+        ("atan2", (X,), {}),
+        ("atan2", (X, Y, 1), {}),
+        ("atan2", (X, 1.0), {}),
+        ("argmax", (X, True), {}),
+        ("argmax", (X, torch.tensor(1.0)), {}),
+    ],
+)
+def test_errors_have_pytorchs_words(name: str, args: Any, kwargs: Any) -> None:
+    signatures = [Signature(text) for text in SIGNATURES[name]]
+    assert message(choose, signatures, args, kwargs) == message(
+        getattr(torch, name), *args, **kwargs
+    )
+
+
+def test_deprecated_signatures_come_last() -> None:
+    signatures = [Signature(text) for text in SIGNATURES["add"]]
+    assert not choose(signatures, (X, torch.tensor(2.0)), {})[0].deprecated
+    assert choose(signatures, (X, 2, Y), {})[0].deprecated
+
+
+def test_the_same_overload_or_error_on_random_calls(files: dict[str, str]) -> None:
+    tables = {
+        name: overloads(function(files, f"THPVariable_{name}", "python_torch")[1])
+        for name in FUNCTIONS
+    }
+    assert sum(map(len, tables.values())) >= 50
+    seen: Counter[str] = Counter()
+    for seed in range(1500):
+        name = FUNCTIONS[seed % len(FUNCTIONS)]
+        args, kwargs = random_call(list(tables[name]), seed)
+        small = mine(tables[name], args, kwargs)
+        assert small == theirs(name, args, kwargs), (name, seed)
+        seen["error" if "(" in small else small] += 1
+    assert seen["error"] > 150
+    assert len(seen) > 80, seen
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"TAKES_NUMBERS": set[str]()},
+        {"ALIASES": dict[str, list[str]]()},
+        {"is_number": lambda value, *types: isinstance(value, types)},
+    ],
+    ids=["no numbers for tensors", "no names of NumPy", "no tensors for numbers"],
+)
+def test_a_rule_left_out_shows(
+    broken: dict[str, Any], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in broken.items():
+        monkeypatch.setattr(onecall_args, name, value)
+    differ = 0
+    for seed in range(600):
+        name = FUNCTIONS[seed % len(FUNCTIONS)]
+        table = overloads(function(files, f"THPVariable_{name}", "python_torch")[1])
+        args, kwargs = random_call(list(table), seed)
+        differ += mine(table, args, kwargs) != theirs(name, args, kwargs)
+    assert differ > 0
+
+
+def test_the_same_results_as_torch_add() -> None:
+    shapes = [((2, 3), (2, 3)), ((2, 3), (3,)), ((4, 1), (1, 5)), ((17,), (17,)), ((), (2,))]
+    dtypes = [torch.int32, torch.int64, torch.float32, torch.float64, torch.uint8]
+    for seed in range(250):
+        rng = random.Random(seed)
+        torch.manual_seed(seed)
+        a, b = (torch.randint(0, 50, s).to(rng.choice(dtypes)) for s in rng.choice(shapes))
+        alpha = rng.choice([1, 2, 3])
+        ours, real = onecall.add(a, b, alpha=alpha), torch.add(a, b, alpha=alpha)
+        assert ours.dtype == real.dtype
+        assert torch.equal(ours, real)
+
+
+def test_what_is_recorded_and_what_is_skipped() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        onecall.add(leaf, leaf)
+        assert "VariableType::add_Tensor" in onecall.path
+        assert "AddBackward0" not in onecall.path
+    with torch.inference_mode():
+        onecall.add(torch.ones(2), torch.ones(2))
+        assert "VariableType::add_Tensor" not in onecall.path
+    assert onecall.path.count("redispatch") == 0
+
+
+def test_the_loop_takes_pairs_of_vectors_first() -> None:
+    for count in range(70):
+        chunks = list(onecall.loop_of(8)(list(range(count))))
+        assert [place for chunk in chunks for place in chunk] == list(range(count))
+        assert [len(chunk) for chunk in chunks] == [8] * (count // 16 * 2) + [1] * (count % 16)
+
+
+def test_generated_files_are_those_of_the_build(files: dict[str, str]) -> None:
+    rows = registered(private.dispatch_dump("aten::add.Tensor"), files)
+    assert {row[0] for row in rows} >= {"CPU", "Autograd[alias]"}
+    for key, _, _, line in rows:
+        assert line == f"TORCH_LIBRARY_IMPL(aten, {key.partition('[')[0]}, m) {{"
+    shown = show(files, "add_Tensor", "VariableType", end="set_history")
+    assert "NDEBUG" not in shown.text
+    with pytest.raises(BookError, match="No generated file"):
+        show(files, "wrapper_CPU_no_such_operator", "RegisterCPU")
+    with pytest.raises(BookError, match="has no line"):
+        show(files, "THPVariable_add", "python_torch", start="no such text")
+
+
+linux = pytest.mark.skipif(
+    platform.system() != "Linux" or not shutil.which("addr2line"),
+    reason="single steps take Linux and addr2line",
+)
+
+
+@linux
+def test_every_instruction_of_a_call() -> None:
+    call, nothing, freed = steps(
+        "r = torch.add(a, b)",
+        "pass",
+        "r = a; del r",
+        setup="a, b = torch.ones(16), torch.ones(16)",
+        decode="callback_fn|add_kernel",
+    )
+    assert nothing == freed == []
+    assert first(call, "THPVariable_add") == 0
+    assert sum(length for name in PARTS for _, length in spans(call, name)) == len(call)
+    assert {part(step) for step in call} == set(PARTS)
+    if shutil.which("objdump"):
+        assert 0 < len(arithmetic(call)) <= 8
+    with pytest.raises(BookError, match="no instruction of no_such_function"):
+        first(call, "no_such_function")
+    with pytest.raises(BookError, match="NameError"):
+        steps("no_such_name")
+
+
+@pytest.mark.parametrize("module", [onecall, onecall_args], ids=lambda module: module.__name__)
+def test_it_stays_a_miniature(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    assert len(Path(module.__file__).read_text(encoding="utf-8").splitlines()) <= 150
