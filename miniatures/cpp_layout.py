@@ -79,25 +79,32 @@ def up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+def number(text: str, path: str) -> int:
+    """Return the number that a digit or a macro of a header stands for."""
+    defined = dict(re.findall(r"#define (\w+) (\d+)$", header(path), re.M))
+    return int(defined.get(text, text))
+
+
 @cache
 def size_of(kind: str) -> tuple[int, int]:
     """Return size and alignment of a C++ type on a 64-bit system, in bytes."""
     kind = re.sub(r"\b\w+::", "", kind).strip()
     if kind.endswith("*") or kind.startswith(("unique_ptr<", "intrusive_ptr<")):
-        return (16 if "Deleter" in kind else 8), 8  # a deleter is kept beside its pointer
+        return (16 if "Deleter" in kind else 8), 8  # the deleter is kept, too
     if outer := re.fullmatch(r"(atomic|optional)<(.*)>", kind):
         size, align = size_of(outer[2])
-        return (up(size + 1, align) if outer[1] == "optional" else size), align
+        return up(size + (outer[1] == "optional"), align), align
     if kind in BASIC:
         return BASIC[kind], BASIC[kind]
     fields = layout(kind)
     align = max(size_of(field.type)[1] for field in fields.values())
-    return up(max(field.offset + field.size for field in fields.values()), align), align
+    end = max(field.offset + field.size for field in fields.values())
+    return up(end, align), align
 
 
 @cache
 def layout(name: str) -> dict[str, Field]:
-    """Lay out a class as a C++ compiler does: in the order written, each member aligned."""
+    """Lay out a class as a C++ compiler does: in the order written, all aligned."""
     fields, end, bit = {}, 0, 0
     for kind, member, bits, array in members(name):
         size, align = size_of(kind)
@@ -109,8 +116,7 @@ def layout(name: str) -> dict[str, Field]:
             continue
         end, bit = up(end, align), 0
         if array:
-            defined = dict(re.findall(r"#define (\w+) (\d+)$", header(HOMES[name]), re.M))
-            size *= prod(int(defined.get(part, part)) for part in array.split(" * "))
+            size *= prod(number(part, HOMES[name]) for part in array.split(" * "))
         fields[member] = Field(member, kind, end, size)
         end += size
     return fields

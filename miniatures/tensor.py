@@ -23,7 +23,7 @@ def word(address: int, size: int = 8) -> int:
 
 @dataclass(frozen=True)
 class Record:
-    """A C++ object at an address; ``record["name_"]`` is the number in a member of that name."""
+    """A C++ object at an address; ``record["name_"]`` is what a member holds."""
 
     kind: str
     address: int
@@ -31,12 +31,14 @@ class Record:
     def __getitem__(self, name: str) -> int:
         field = layout(self.kind)[name]
         value = word(self.address + field.offset, field.size)
-        return value >> field.bit & (1 << field.bits) - 1 if field.bits else value
+        mask = (1 << field.bits) - 1 if field.bits else -1
+        return value >> field.bit & mask
 
     def inside(self, name: str) -> Record:
         """Return a member that is itself a class."""
         field = layout(self.kind)[name]
-        return Record(field.type.rpartition("::")[2], self.address + field.offset)
+        kind = field.type.rpartition("::")[2]
+        return Record(kind, self.address + field.offset)
 
 
 def impl_of(tensor: torch.Tensor) -> Record:
@@ -54,9 +56,9 @@ def impl_of(tensor: torch.Tensor) -> Record:
 
 
 def counts_of(record: Record) -> tuple[int, int, bool]:
-    """Return strong references, weak ones, and whether there is a Python object."""
+    """Return strong references, weak ones, and if there is a Python object."""
     both = record.inside("intrusive_ptr_target")["combined_refcount_"]
-    weak = (both & ~HAS_PYOBJECT) >> 32  # one more than there are, while the object lives
+    weak = (both & ~HAS_PYOBJECT) >> 32  # all strong ones together count as one
     return both & 0xFFFFFFFF, weak - 1, bool(both & HAS_PYOBJECT)
 
 
@@ -73,10 +75,11 @@ def version_of(impl: Record) -> int | None:
 
 
 def numbers(impl: Record) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return sizes and strides: inside the TensorImpl, or, from six dimensions on, elsewhere."""
+    """Return sizes and strides: from the TensorImpl; of six or more, elsewhere."""
     both = impl.inside("sizes_and_strides_")
     room = layout("SizesAndStrides")["inlineStorage_"]
-    dims, place, step = both["size_"], both.address + room.offset, room.size // 16
+    place, step = both.address + room.offset, room.size // 16
+    dims = both["size_"]
     if dims > step:
         place, step = word(place), dims
     values = [word(place + 8 * i) for i in range(step + dims)]

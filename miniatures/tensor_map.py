@@ -44,7 +44,7 @@ def memory_map(tensors: Mapping[str, Tensor]) -> Display:
                 "VersionCounter", "e", "", bytes=size_of("VersionCounter")[0],
                 version=version_of(impl),
             )  # fmt: skip
-            arrows[impl.address, counter] = "version_counter_"
+            arrows[impl.address, counter] = ""
         said.append(f"{name} has a TensorImpl with strides {strides} and offset {offset}")
     shared = "; all point to one StorageImpl" if len(said) > 1 and _same_storage(tensors) else ""
     lines = [
@@ -54,7 +54,7 @@ def memory_map(tensors: Mapping[str, Tensor]) -> Display:
     node = f'shape=box penwidth=1.6 style=filled fillcolor="{COLOURS["pane"]}"'
     edge = f'arrowsize=0.7 fontsize=11 fontcolor="{COLOURS["soft"]}"'
     return graph(
-        "digraph { rankdir=TB; nodesep=0.15; ranksep=0.3; margin=0.02; "
+        "digraph { rankdir=TB; nodesep=0.3; ranksep=0.35; margin=0.02; "
         f"node [{node}]; edge [{edge}];\n" + "\n".join(lines) + "\n}",
         alt=f"What lies in memory: {'; '.join(said)}{shared}.",
     )  # fmt: skip
