@@ -130,25 +130,21 @@ def ladder(operator: str, *tensors: Tensor) -> Display:
     """Draw the keys of a call from the first served to the last: which run, and which do not."""
     steps = walk(operator, *tensors)
     drawing = graphviz.Digraph(
-        graph_attr={"rankdir": "TB", "ranksep": "0.3", "margin": "0.02"},
-        node_attr={"shape": "box", "style": "filled", "fillcolor": COLOURS["pane"], "width": "3.4"},
-        edge_attr={"arrowsize": "0.7"},
+        graph_attr={"rankdir": "TB", "ranksep": "0.25", "margin": "0.02"},
+        node_attr={"shape": "box", "style": "filled", "fillcolor": COLOURS["pane"], "width": "2.5"},
+        edge_attr={"arrowsize": "0.7", "constraint": "false"},
     )
-    drawing.node("call", operator, shape="plaintext", style="")
-    last = "call"
+    drawing.node("call", operator, shape="plaintext", style="", width="0")
+    last, above = "call", "call"
     for number, step in enumerate(steps):
-        runs = step.fate.startswith("runs")
-        label = f"{step.key}: {step.kernel if runs else step.fate}"
+        name, runs = str(number), step.fate.startswith("runs")
         look = {"color": COLOURS["a"], "penwidth": "1.6"} if runs else {"style": "dashed"}
-        drawing.node(str(number), label, **look)
-        if number:
-            drawing.edge(str(number - 1), str(number), style="invis")
+        drawing.node(name, f"{step.key}\n{step.kernel if runs else step.fate}", **look)
+        drawing.edge(above, name, style="invis", constraint="true")
         if runs:
-            what = "call" if last == "call" else "redispatch"
-            drawing.edge(
-                last, str(number), label=f" {what}", constraint=str(last == "call").lower()
-            )
-            last = str(number)
+            drawing.edge(last, name, label=" call" if last == "call" else " redispatch")
+            last = name
+        above = name
     said = "; ".join(f"{step.key} {step.fate}" for step in steps)
     return graph(drawing.source, alt=f"The keys of {operator}, highest priority first: {said}.")
 
@@ -377,7 +373,9 @@ def _register(case: Case, key: str, label: str, draw: random.Random) -> None:
     small, here = case.small.dispatcher, private.kernel_library(case.name.partition("::")[0], label)
     case.libraries.append(here)
     if key not in _ALIAS and draw.random() < 0.2:
-        here.impl("f", key, torch.library.fallthrough_kernel, False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it replaces an earlier one of this case
+            here.impl("f", key, torch.library.fallthrough_kernel, False)
         case.small.register(key, Kernel(f"fallthrough {label}:0"))
         return
     own = small.keys.runtime if key in _ALIAS else (key,)
@@ -398,5 +396,7 @@ def _register(case: Case, key: str, label: str, draw: random.Random) -> None:
         left = behind(keys)
         return small.redispatch(op, left) if left else None
 
-    here.impl("f", key, run_here, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it replaces an earlier one of this case
+        here.impl("f", key, run_here, True)
     case.small.register(key, Kernel(f"{label}:0", run_small))
