@@ -29,7 +29,9 @@ from insidetorch.errors import BookError
 
 LIBRARIES = Path(torch.__file__).parent / "lib"
 PACKAGES = {"c++": "g++", "nm": "binutils", "readelf": "binutils", "perf": "linux-perf"}
-NOISE = re.compile(r"^\[(New Thread|Thread|Inferior)|^Using host lib|^warning:|^Function \"")
+NOISE = re.compile(
+    r"^\[(New Thread|Thread|Inferior|Detaching)|^Using host lib|^warning:|^Function \""
+)
 ARGUMENT = "$x0" if os.uname().machine == "aarch64" else "$rsi"
 """The register that holds the first parameter of a C++ function that returns a tensor."""
 
@@ -101,6 +103,11 @@ class Seen(Display):
         return seen(self.title, chosen, self.status) if self else self
 
 
+def link(address: str, text: str) -> Display:
+    """Return a text that leads to an address, for a cell of a table."""
+    return Display(f'<a href="{escape(address)}">{escape(text)}</a>', text)
+
+
 def _find(whole: Seen, lines: Sequence[str], text: str) -> int:
     for number, line in enumerate(lines):
         if text in line:
@@ -151,7 +158,7 @@ def _run(command: Sequence[object], **environment: str) -> subprocess.CompletedP
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=300,
+        timeout=600,
         check=False,
     )
 
