@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from insidetorch.errors import BookError
 from insidetorch.site import mathml, own_host, parts, questions, source_map
 from insidetorch.site.book_ledger import Ledger, commit_url, parse_ledger, read_ledger
+from insidetorch.site.places import Place
 from insidetorch.site.stamp import stamp
 from insidetorch.site.tree import area_of, areas, count_lines, installed_path, with_below
 
@@ -266,15 +268,34 @@ class TestQuestions:
     def test_a_question_leads_to_its_section_and_its_threads(self, tmp_path: Path) -> None:
         path = tmp_path / "questions.yml"
         path.write_text(self.ENTRY)
-        html = questions.answered(
-            questions.read_questions(path),
-            lambda doc: f"Title of {doc}",
-            lambda question: (f"../{question.chapter}.html#{question.anchor}", "1. Why"),
-        )
-        assert '<a href="../notebooks/tensor.html#tensor-why">1. Why</a>' in html
+        place = Place(DOC, "tensor-why", "Tensors <&>", "1. Why", 2)
+        found = [(question, place) for question in questions.read_questions(path)]
+        html = questions.answered(found, [DOC], lambda doc: f"../{doc}.html")
+        address = "../notebooks/tensor.html#tensor-why"
+        assert f'<a href="{address}">Why &lt;b&gt;not&lt;/b&gt;?</a>' in html
         assert '<a href="https://example.org/1">A thread</a>' in html
-        assert "Title of notebooks/tensor" in html
-        assert "Why &lt;b&gt;not&lt;/b&gt;?" in html
+        assert "Asked in 1 thread<" in html
+        assert '<h2 id="questions-tensor">Tensors &lt;&amp;&gt;</h2><h3>1. Why</h3>' in html
+        assert '<a href="#questions-tensor">Tensors &lt;&amp;&gt; (1)</a>' in html
+
+    def test_questions_stand_in_the_order_of_the_book(self) -> None:
+        given = [("b", 2), ("a", 7), ("b", 1), ("a", 3), ("b", 2)]
+        found = [
+            (
+                questions.Question(f"{doc}{number}-{n}", (), doc, "x"),
+                Place(doc, "x", doc, f"section {number}", number),
+            )
+            for n, (doc, number) in enumerate(given)
+        ]
+        html = questions.answered(found, ["index", "a", "b"], str)
+        assert re.findall(r"<h[23][^>]*>([^<]*)|#x\">([^<]*)", html) == [
+            (head, "") if head else ("", text)
+            for head, text in [
+                ("a", ""), ("section 3", ""), ("", "a3-3"), ("section 7", ""), ("", "a7-1"),
+                ("b", ""), ("section 1", ""), ("", "b1-2"), ("section 2", ""), ("", "b2-0"),
+                ("", "b2-4"),
+            ]
+        ]  # fmt: skip
 
     @pytest.mark.parametrize(
         ("change", "message"),

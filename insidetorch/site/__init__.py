@@ -29,7 +29,8 @@ from insidetorch.site import (
     still_true,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
-from insidetorch.site.questions import Question, answered, read_questions
+from insidetorch.site.places import GENERATED, Places, in_order
+from insidetorch.site.questions import answered, read_questions
 from insidetorch.site.stamp import stamp
 
 __all__ = ["setup"]
@@ -38,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 _PARTS = ("verified", "colophon", "source-map", "questions")
 _QUESTIONS = "book/questions.yml"
-_HAS_PARTS = "insidetorch_parts"
 _STYLE = "insidetorch.css"
 
 
@@ -50,7 +50,7 @@ class GeneratedPart(SphinxDirective):
     """Place a part that is made from the ledger or from the installed torch."""
 
     def run(self) -> list[nodes.Node]:
-        self.env.metadata[self.env.docname][_HAS_PARTS] = True
+        self.env.metadata[self.env.docname][GENERATED] = True
         if self.name == "questions":
             self.env.note_dependency(_QUESTIONS)
         return [generated_part(kind=self.name)]
@@ -73,6 +73,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", _write_style)
     app.connect("builder-inited", own_host.add_filters)
     app.connect("env-get-outdated", _outdated)
+    app.connect("env-before-read-docs", _read_again)
     app.connect("doctree-resolved", own_host.strip_styles)
     app.connect("doctree-resolved", _fill)
     app.connect("html-page-context", own_host.drop_scripts, priority=900)
@@ -103,11 +104,21 @@ def _outdated(
     ledger = _ledger(app)
     before: dict[str, str] = getattr(env, "insidetorch_digests", {})
     now = {
-        doc: _digest(ledger if env.metadata.get(doc, {}).get(_HAS_PARTS) else _of(ledger, doc))
+        doc: _digest(ledger if env.metadata.get(doc, {}).get(GENERATED) else _of(ledger, doc))
         for doc in env.found_docs
     }
     env.insidetorch_digests = now  # type: ignore[attr-defined]
     return [doc for doc, digest in now.items() if before.get(doc, digest) != digest]
+
+
+def _read_again(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    """Let the generated pages be made anew when any other is: they show titles and uses of it."""
+    if docnames:
+        docnames += [
+            doc
+            for doc, known in env.metadata.items()
+            if known.get(GENERATED) and doc not in docnames and doc in env.found_docs
+        ]
 
 
 def _of(ledger: Ledger | None, doc: str) -> object:
@@ -155,23 +166,18 @@ def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
 
 
 def _questions(app: Sphinx, node: nodes.Node, link: Callable[[str], str]) -> str:
-    labels = app.env.get_domain("std").anonlabels  # type: ignore[attr-defined]
-    chapters: dict[str, nodes.document] = {}
-    places: dict[Question, tuple[str, str]] = {}
+    places = Places(app)
+    found = []
     for question in read_questions(Path(app.srcdir) / _QUESTIONS):
-        doc, anchor = labels.get(question.anchor, ("", ""))
-        if doc != question.chapter:
+        place = places.find(question.anchor)
+        if place is None or place.doc != question.chapter:
             logger.warning(
                 "%s: %s has no label %r, which should answer %r; mend the entry.",
                 _QUESTIONS, question.chapter, question.anchor, question.question, location=node,
             )  # fmt: skip
-            continue
-        if doc not in chapters:
-            chapters[doc] = app.env.get_doctree(doc)
-        section = glossary.section_at(chapters[doc], anchor)
-        title = next(iter(section.findall(nodes.title))).astext()
-        places[question] = (f"{link(doc)}#{anchor}", title)
-    return answered(list(places), lambda doc: app.env.titles[doc].astext(), places.__getitem__)
+        else:
+            found.append((question, place))
+    return answered(found, in_order(app.env), link)
 
 
 def _describe(

@@ -18,6 +18,7 @@ from insidetorch import facts
 from insidetorch.display import escape
 from insidetorch.errors import BookError
 from insidetorch.figures import COLOURS, graph
+from insidetorch.site.places import GENERATED
 
 logger = logging.getLogger(__name__)
 
@@ -273,6 +274,7 @@ class _Architecture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(SOURCE)
+        self.env.metadata[self.env.docname][GENERATED] = True
         return [architecture()]
 
 

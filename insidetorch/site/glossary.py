@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -15,19 +15,18 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.std import make_glossary_term
-from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch.display import escape
 from insidetorch.errors import BookError
+from insidetorch.site.places import GENERATED, Places, in_order
 
 logger = logging.getLogger(__name__)
 
 SOURCE = "book/glossary.yml"
 _WANTED = ("term", "says", "shown")
 _USES = "insidetorch_terms"
-_IS_GLOSSARY = "insidetorch_glossary"
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class _Glossary(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         path = Path(self.env.srcdir) / SOURCE
         self.env.note_dependency(SOURCE)
-        self.env.metadata[self.env.docname][_IS_GLOSSARY] = True
+        self.env.metadata[self.env.docname][GENERATED] = True
         try:
             entries = read_glossary(path)
         except BookError as error:
@@ -137,7 +136,6 @@ def register(app: Sphinx) -> None:
     """Add the glossary to the book's extension."""
     app.add_node(term_links)
     app.add_directive("book-glossary", _Glossary)
-    app.connect("env-before-read-docs", _read_again)
     app.connect("doctree-read", _note_uses)
     app.connect("doctree-resolved", _fill)
 
@@ -155,14 +153,6 @@ def links(shown: tuple[str, str] | None, uses: Iterable[tuple[str, str]]) -> str
     if used:
         parts.append(f"Used in {used}.")
     return f'<p class="it-seen">{" ".join(parts)}</p>' if parts else ""
-
-
-def section_at(chapter: nodes.document, anchor: str) -> nodes.Element:
-    """Return the section that an anchor names or stands in; the page if it is in none."""
-    found = next((n for n in chapter.findall(nodes.Element) if anchor in n.get("ids", ())), None)
-    while found is not None and not isinstance(found, nodes.section):
-        found = found.parent
-    return found if found is not None else chapter
 
 
 def _entry(file: str, number: int, given: Any) -> Entry:
@@ -210,16 +200,6 @@ def _code_names(path: Path, changed: int) -> frozenset[str]:
     return frozenset(name.strip("`") for name in forms if name.startswith("`"))
 
 
-def _read_again(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
-    """Let the glossary be made anew when any other page is: it says where terms are used."""
-    if docnames:
-        docnames += [
-            doc
-            for doc, known in env.metadata.items()
-            if known.get(_IS_GLOSSARY) and doc not in docnames and doc in env.found_docs
-        ]
-
-
 def _note_uses(app: Sphinx, doctree: nodes.document) -> None:
     """Note which terms a page uses, each with the section of its first use."""
     uses: dict[str, str] = {}
@@ -238,22 +218,18 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.format != "html":
         return
     _set_code(app, doctree)
-    labels = app.env.get_domain("std").anonlabels  # type: ignore[attr-defined]
-    chapters: dict[str, nodes.document] = {}
+    places = Places(app)
     for node in list(doctree.findall(term_links)):
-        doc, anchor = labels.get(node["shown"], ("", ""))
-        shown = None
-        if doc:
-            if doc not in chapters:
-                chapters[doc] = app.env.get_doctree(doc)
-            title = next(iter(section_at(chapters[doc], anchor).findall(nodes.title))).astext()
-            page = app.env.titles[doc].astext()
-            shown = (_to(app, docname, doc, anchor), f"{page}, {title}")
-        else:
+        place = places.find(node["shown"])
+        if place is None:
             logger.warning(
                 "%s: %r is shown at %r, which is no label of the book; mend the entry.",
                 SOURCE, node["term"], node["shown"], location=node,
             )  # fmt: skip
+            shown = None
+        else:
+            address = _to(app, docname, place.doc, place.anchor)
+            shown = (address, f"{place.page}, {place.section}")
         node.replace_self(nodes.raw("", links(shown, _uses(app, node, docname)), format="html"))
 
 
@@ -261,26 +237,12 @@ def _uses(app: Sphinx, node: nodes.Element, docname: str) -> list[tuple[str, str
     """Return the pages that link to a term, in the book's order."""
     names = {name.lower() for name in node["names"]}
     found = []
-    for doc in _in_order(app.env):
+    for doc in in_order(app.env):
         uses = app.env.metadata.get(doc, {}).get(_USES, {})
         anchors = [anchor for term, anchor in uses.items() if term in names]
         if anchors and doc != docname:
             found.append((_to(app, docname, doc, anchors[0]), app.env.titles[doc].astext()))
     return found
-
-
-def _in_order(env: BuildEnvironment) -> Sequence[str]:
-    """Return the documents in the order of the table of contents."""
-    order: dict[str, None] = {}
-
-    def visit(doc: str) -> None:
-        if doc not in order:
-            order[doc] = None
-            for below in env.toctree_includes.get(doc, ()):
-                visit(below)
-
-    visit(str(env.config.root_doc))
-    return list(order)
 
 
 def _to(app: Sphinx, here: str, doc: str, anchor: str) -> str:

@@ -11,6 +11,7 @@ import yaml
 
 from insidetorch.display import escape
 from insidetorch.errors import BookError
+from insidetorch.site.places import Place
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,6 @@ class Question:
     sources: tuple[tuple[str, str], ...]
     chapter: str
     anchor: str
-
-
-Resolve = Callable[[Question], tuple[str, str]]
-"""Takes a question; returns the address of its section, relative to the page, and its title."""
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -57,26 +54,49 @@ def read_questions(path: Path) -> list[Question]:
     return found
 
 
-def answered(found: Sequence[Question], titles: Callable[[str], str], resolve: Resolve) -> str:
-    """Return the questions as HTML, by chapter.
+def answered(
+    found: Sequence[tuple[Question, Place]], order: Sequence[str], link: Callable[[str], str]
+) -> str:
+    """Return the questions as HTML, by chapter and, below it, by section.
 
-    :param found: the questions, those of a chapter next to each other.
-    :param titles: returns the title of a chapter's document.
-    :param resolve: finds the section that answers a question.
+    :param found: the questions with the places that answer them.
+    :param order: the documents in the book's order.
+    :param link: returns the address of a document, relative to the page.
     """
-    parts = []
-    for doc, group in groupby(found, key=lambda question: question.chapter):
-        items = "".join(_item(question, *resolve(question)) for question in group)
-        parts.append(f"<h2>{escape(titles(doc))}</h2><ul>{items}</ul>")
-    return f'<div class="it-questions">{"".join(parts)}</div>'
+    rank = {doc: number for number, doc in enumerate(order)}
+    ordered = sorted(found, key=lambda pair: (rank.get(pair[1].doc, len(rank)), pair[1].number))
+    chapters = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].doc)]
+    contents = " ".join(
+        f'<a href="#{_id(group[0][1])}">{escape(group[0][1].page)} ({len(group)})</a>'
+        for group in chapters
+    )
+    return (
+        f'<div class="it-questions"><nav class="it-letters" aria-label="Chapters">{contents}</nav>'
+        f"{''.join(_chapter(group, link) for group in chapters)}</div>"
+    )
 
 
-def _item(question: Question, address: str, section: str) -> str:
+def _chapter(group: Sequence[tuple[Question, Place]], link: Callable[[str], str]) -> str:
+    parts = [f'<h2 id="{_id(group[0][1])}">{escape(group[0][1].page)}</h2>']
+    for section, pairs in groupby(group, key=lambda pair: pair[1].section):
+        items = "".join(
+            _item(question, f"{link(place.doc)}#{place.anchor}") for question, place in pairs
+        )
+        parts.append(f"<h3>{escape(section)}</h3><ul>{items}</ul>")
+    return "".join(parts)
+
+
+def _item(question: Question, address: str) -> str:
     asked = "; ".join(
         f'<a href="{escape(url)}">{escape(title)}</a>' for title, url in question.sources
     )
+    count = len(question.sources)
     return (
-        f"<li><p>{escape(question.question)}<br>"
-        f'Answered in <a href="{escape(address)}">{escape(section)}</a></p>'
-        f'<p class="it-asked">Asked in: {asked}</p></li>'
+        f'<li><a href="{escape(address)}">{escape(question.question)}</a>'
+        f'<details class="it-asked"><summary>Asked in {count} thread{"s" * (count > 1)}</summary>'
+        f"{asked}</details></li>"
     )
+
+
+def _id(place: Place) -> str:
+    return f"questions-{escape(place.doc.rsplit('/', 1)[-1])}"
