@@ -154,7 +154,7 @@ def _listing(name: str, text: str) -> str:
     coloured = highlight(text, CppLexer(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True))
     lines = "".join(
         f'<span class="it-line" data-n="{number}">{line}\n</span>'
-        for number, line in enumerate(coloured.split("\n"), start=1)
+        for number, line in enumerate(coloured.rstrip("\n").split("\n"), start=1)
     )
     return (
         f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(name)}</span>'

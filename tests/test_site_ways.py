@@ -1,0 +1,151 @@
+"""Tests of the ways into the built book: map, glossary, questions and paths, by keyboard too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from insidetorch import facts
+from insidetorch.site.glossary import read_glossary
+
+pytestmark = pytest.mark.site
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "_build" / "html"
+FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+
+# What is in focus is in view, at least in part: a browser scrolls no further.
+SEEN = """() => {
+  const box = document.activeElement.getBoundingClientRect();
+  return box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight;
+}"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def site() -> Path:
+    if not (SITE / "index.html").is_file():
+        pytest.fail("There is no site to test in _build/html; run `make book` first.", False)
+    return SITE
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = facts.chromium()
+    if program is None:
+        pytest.fail("No Chromium is on PATH; install the package `chromium`.", False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=[1280, 390, 320], ids=["desktop", "phone", "small phone"])
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": request.param, "height": 800})
+    yield context.new_page()
+    context.close()
+
+
+def soup(doc: str) -> BeautifulSoup:
+    return BeautifulSoup((SITE / f"{doc}.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def visit(page: Page, doc: str) -> None:
+    page.goto(f"{(SITE / doc).as_uri()}.html", wait_until="load")
+
+
+def in_view(page: Page, id: str) -> bool:
+    place = page.locator(f"[id='{id}']").bounding_box()
+    assert place is not None
+    return 0 <= place["y"] < 800
+
+
+def test_the_boxes_of_the_map_are_reached_and_followed_by_keyboard(page: Page) -> None:
+    visit(page, "book/map")
+    links = page.locator(".it-architecture svg a")
+    addresses = [link.get_attribute("href") for link in links.all()]
+    assert len(addresses) > 4
+    page.locator(".it-architecture figure").focus()
+    reached = []
+    for _ in addresses:
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.getAttribute('href')"))
+        page.wait_for_function(SEEN, timeout=3000)
+    assert reached == addresses
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{urlsplit(addresses[-1]).path.removeprefix('..')}")
+
+
+def test_the_drawing_of_the_map_scrolls_in_its_own_box_and_can_be_read(page: Page) -> None:
+    visit(page, "book/map")
+    texts = page.locator(".it-architecture svg text").all()
+    assert min(text.bounding_box()["height"] for text in texts) > 9
+    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(wide) <= 0
+    assert page.locator(".it-architecture svg").get_attribute("aria-label")
+
+
+def test_a_letter_leads_to_its_terms(page: Page) -> None:
+    visit(page, "book/glossary")
+    letters = page.locator("nav.it-letters a")
+    letter = letters.nth(letters.count() // 2)
+    letter.focus()
+    page.keyboard.press("Enter")
+    assert in_view(page, letter.get_attribute("href").removeprefix("#"))
+
+
+def test_a_term_leads_to_its_entry_and_the_entry_back(page: Page) -> None:
+    visit(page, "notebooks/autograd-engine")
+    use = page.locator("article a:has(.std-term)", has_text="ready queue").first
+    use.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/glossary.html#term-ready-queue")
+    assert in_view(page, "term-ready-queue")
+    entry = page.locator("dt#term-ready-queue ~ dd").first
+    back = entry.locator(".it-seen a").last
+    assert back.inner_text() == "The engine"
+    back.click()
+    page.wait_for_url("**/autograd-engine.html#*")
+    assert in_view(page, urlsplit(page.url).fragment)
+
+
+def test_the_threads_of_a_question_unfold_by_keyboard(page: Page) -> None:
+    visit(page, "book/questions")
+    first = page.locator(".it-questions details").first
+    thread = first.locator("a").first
+    assert not thread.is_visible()
+    first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    thread.wait_for(state="visible")
+    assert thread.get_attribute("href").startswith("https://")
+
+
+def test_every_term_has_an_entry_that_says_where_it_is_shown() -> None:
+    page = soup("book/glossary")
+    for entry in read_glossary(ROOT / "book" / "glossary.yml"):
+        name = entry.names[0]
+        found = next(dt for dt in page.find_all("dt") if dt.get_text().strip() == name)
+        body = found.find_next_sibling("dd")
+        assert body.select_one(".it-seen a") is not None, name
+        assert body.get_text().replace(body.select_one(".it-seen").get_text(), "").strip(), name
+
+
+def test_every_question_is_on_the_page_once() -> None:
+    entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
+    shown = [li.find("a").get_text() for li in soup("book/questions").select(".it-questions li")]
+    assert sorted(shown) == sorted(entry["question"] for entry in entries)
+
+
+def test_a_path_leads_to_sections_and_to_whole_pages_only_by_their_name() -> None:
+    links = soup("book/paths").select("article a.reference.internal")
+    assert len(links) > 40
+    for link in links:
+        address = urlsplit(link["href"])
+        doc = (SITE / "book" / address.path).resolve() if address.path else SITE / "book/paths.html"
+        assert doc.is_file(), link["href"]
