@@ -121,10 +121,9 @@ def seen(title: str, lines: Sequence[str], status: int | None) -> Seen:
     text = "\n".join(short)
     html = (
         f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(title)}</span>'
-        f'</figcaption><div class="highlight"><pre class="it-code" tabindex="0" role="region" '
-        f'aria-label="{escape(title)}">'
-        + "".join(f'<span class="it-line" data-n="">{escape(line)}\n</span>' for line in short)
-        + "</pre></div></figure>"
+        f'</figcaption><div class="highlight"><pre class="it-code" style="padding-left: 0.8em" '
+        f'tabindex="0" role="region" aria-label="{escape(title)}">{escape(text)}</pre></div>'
+        "</figure>"
     )
     return Seen(html, f"{title}\n{text}", None, title, short, status)
 
@@ -136,6 +135,7 @@ def absent(title: str, why: str) -> Seen:
 
 
 def _shortened(line: str) -> str:
+    line = re.sub(r"(/\S*/site-packages/)?torch/lib/", "", line)
     line = re.sub(r"/\S*/site-packages/", "", line)
     line = re.sub(r'(?<![\w.])/[^\s":,;)]*/(?=[^\s/":,;)]+)', "", line)
     return re.sub(r"0x[0-9a-fA-F]{5,}", "0x…", line).rstrip()
@@ -199,7 +199,8 @@ def gdb(program: str, *commands: str) -> Seen:
     if refused:
         why = f"gdb may not trace here ({refused[0].strip()})"
         return absent(title, f"{why}: allow ptrace, in a container with --cap-add=SYS_PTRACE")
-    lines = done.stdout[done.stdout.index("(gdb) ") :].splitlines()
+    said = done.stdout[done.stdout.index("(gdb) ") :].replace('Thread 1 "python" hit ', "")
+    lines = re.sub(r"0x[0-9a-f]{9,} in ", "", said).splitlines()
     return seen(title, [line for line in lines if line and not NOISE.search(line)], 0)
 
 

@@ -33,7 +33,7 @@ def test_every_observer_lets_the_program_run() -> None:
 
 def test_an_output_loses_addresses_and_folders() -> None:
     shown = seen("gdb", ["0x00007ffff57990b0 in f () from /x/site-packages/torch/lib/a.so"], 0)
-    assert shown.lines == ("0x… in f () from torch/lib/a.so",)
+    assert shown.lines == ("0x… in f () from a.so",)
     assert seen("t", ['File "/tmp/x/script.py", line 4'], 0).lines == ('File "script.py", line 4',)
     assert seen("t", ["a::b<c>(d) from Blas.cpp:0"], 0).lines == ("a::b<c>(d) from Blas.cpp:0",)
 
