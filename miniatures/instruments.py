@@ -43,19 +43,31 @@ class Calls(TorchFunctionMode):
         super().__init__()
         self.seen: list[str] = []
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         self.seen.append(resolve_name(func) or func.__name__)
         return func(*args, **(kwargs or {}))
 
 
 class Operators(private.dispatch_mode()):  # type: ignore[misc]
-    """Lists the operators that arrive below autograd, on their way to a backend."""
+    """Lists the operators that arrive below autograd, bound for a backend."""
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Any = (),
+        kwargs: Any = None,
+    ) -> Any:
         self.seen.append(f"aten::{func.__name__.removesuffix('.default')}")
         return func(*args, **(kwargs or {}))
 
