@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Any
+from itertools import product, zip_longest
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,23 +12,25 @@ from torch import Tensor
 from insidetorch import private
 from miniatures.onecall_args import Signature, choose
 
+Kernel: TypeAlias = Callable[..., Any]
+Loop: TypeAlias = Callable[[Sequence[Any]], Iterator[Sequence[Any]]]
+
 path: list[str] = []
 """The functions that the last call went through, by PyTorch's names."""
 
 
 class Operator:
-    """An operator: its kernels by dispatch key, the key that is served first in front."""
+    """An operator: its kernels by dispatch key, first served first."""
 
-    def __init__(self, name: str, kernels: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(self, name: str, kernels: Mapping[str, Kernel]) -> None:
         self.name, self.kernels = name, kernels
 
     def call(self, *args: Any) -> Any:
-        """Run the kernel of the first key that the tensors carry and the thread does not skip."""
+        """Run the kernel of the first key that counts for this call."""
         path.append("call")
-        keys = {
-            key for one in args if isinstance(one, Tensor) for key in private.dispatch_keys(one)
-        }
-        return self.run(keys - set(private.excluded_keys()), *args)
+        tensors = [one for one in args if isinstance(one, Tensor)]
+        carried = {key for one in tensors for key in private.dispatch_keys(one)}
+        return self.run(carried - set(private.excluded_keys()), *args)
 
     def redispatch(self, keys: set[str], *args: Any) -> Any:
         """The same for a kernel that hands on, with the keys that are left."""
@@ -36,52 +38,54 @@ class Operator:
         return self.run(keys, *args)
 
     def run(self, keys: set[str], *args: Any) -> Any:
-        """Look up and call. A key without a kernel falls through to the next."""
-        kernel = next(kernel for key, kernel in self.kernels.items() if key in keys)
-        return kernel(keys, *args)
+        """Look up and call. A key without a kernel falls through."""
+        key = next(key for key in self.kernels if key in keys)
+        return self.kernels[key](keys, *args)
 
 
-def autograd_kernel(keys: set[str], a: Tensor, b: Tensor, alpha: float) -> Any:
-    """Decide whether the call is recorded, then hand on without the autograd key."""
+def autograd_kernel(keys: set[str], a: Tensor, b: Tensor, alpha: Any) -> Any:
+    """Decide whether the call is recorded, then hand on."""
     path.append("VariableType::add_Tensor")
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
         path.append("AddBackward0")
-    return ADD.redispatch(keys - {"AutogradCPU", "ADInplaceOrView"}, a, b, alpha)
+    below = keys - {"AutogradCPU", "ADInplaceOrView"}
+    return ADD.redispatch(below, a, b, alpha)
 
 
-def cpu_kernel(keys: set[str], a: Tensor, b: Tensor, alpha: float) -> Tensor:
+def cpu_kernel(keys: set[str], a: Tensor, b: Tensor, alpha: Any) -> Tensor:
     """Find out what the result is, make room for it, and fill it."""
     path.append("wrapper_CPU_add_Tensor")
     shape, dtype = meta(a, b)
     return impl(torch.empty(shape, dtype=dtype), a, b, alpha)
 
 
-def meta(a: Tensor, b: Tensor) -> tuple[torch.Size, torch.dtype]:
+def meta(a: Tensor, b: Tensor) -> tuple[list[int], torch.dtype]:
     """Return shape and type of the result. No element is read."""
     path.append("meta")
-    shape: torch.Size = torch.broadcast_shapes(a.shape, b.shape)  # type: ignore[no-untyped-call]
-    return shape, torch.result_type(a, b)
+    sizes = zip_longest(reversed(a.shape), reversed(b.shape), fillvalue=1)
+    shape = [n if m == 1 else m for m, n in sizes]  # from the right
+    return shape[::-1], torch.result_type(a, b)
 
 
-def impl(out: Tensor, a: Tensor, b: Tensor, alpha: float) -> Tensor:
+def impl(out: Tensor, a: Tensor, b: Tensor, alpha: Any) -> Tensor:
     """Choose the loop that was compiled for this processor, and run it."""
-    loop = STUB.get(torch.backends.cpu.get_cpu_capability(), STUB["DEFAULT"])
+    best = torch.backends.cpu.get_cpu_capability()
+    loop = STUB.get(best, STUB["DEFAULT"])
     path.append("add_kernel")
-    places = product(*map(range, out.shape))
     left, right = (one.expand(out.shape) for one in (a, b))
-    for chunk in loop(list(places)):
+    for chunk in loop(list(product(*map(range, out.shape)))):
         for place in chunk:  # one instruction does all of a chunk
             out[place] = left[place] + alpha * right[place]
     return out
 
 
-def loop_of(width: int) -> Callable[[Sequence[Any]], Iterator[Sequence[Any]]]:
-    """Return a loop as `vectorized_loop` is: pairs of vectors first, then one by one."""
+def loop_of(width: int) -> Loop:
+    """Return a loop that takes pairs of vectors first, then one by one."""
 
     def loop(places: Sequence[Any]) -> Iterator[Sequence[Any]]:
-        pairs = len(places) // (2 * width) * 2
-        yield from (places[i * width : (i + 1) * width] for i in range(pairs))
-        yield from ([place] for place in places[pairs * width :])
+        end = len(places) // (2 * width) * 2 * width
+        yield from (places[i : i + width] for i in range(0, end, width))
+        yield from ([place] for place in places[end:])
 
     return loop
 

@@ -177,7 +177,7 @@ def show(
     return Display(html, "\n".join([f"{name} · {file} · {note}", *plain]))
 
 
-def _broken(line: str, width: int = 80) -> list[str]:
+def _broken(line: str, width: int = 74) -> list[str]:
     """Return a line of C++ as lines of at most `width` characters; none for an empty line."""
     indent = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(

@@ -288,7 +288,8 @@ def _disassembled(addresses: Sequence[int]) -> dict[int, str]:
             command += ["--adjust-vma", str(first), file.name]
             said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for place, code in re.findall(r"^\s*([0-9a-f]+):\s+(.*)$", said, re.MULTILINE):
-            text[int(place, 16)] = " ".join(code.partition("#")[0].split())
+            short = re.sub(r"\b0x[0-9a-f]{9,}", "…", code.partition("#")[0])  # an address
+            text[int(place, 16)] = " ".join(short.split())
     return text
 
 

@@ -15,7 +15,7 @@ import torch
 
 from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import onecall, onecall_args
+from miniatures import onecall, onecall_args, onecall_rules
 from miniatures.onecall_args import Signature, choose
 from miniatures.onecall_generated import function, generated, registered, show
 from miniatures.onecall_random import FUNCTIONS, mine, overloads, random_call, theirs
@@ -82,6 +82,7 @@ def test_deprecated_signatures_come_last() -> None:
     assert choose(signatures, (X, 2, Y), {})[0].deprecated
 
 
+@pytest.mark.slow
 def test_the_same_overload_or_error_on_random_calls(files: dict[str, str]) -> None:
     tables = {
         name: overloads(function(files, f"THPVariable_{name}", "python_torch")[1])
@@ -99,20 +100,20 @@ def test_the_same_overload_or_error_on_random_calls(files: dict[str, str]) -> No
     assert len(seen) > 80, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
     [
-        {"TAKES_NUMBERS": set[str]()},
-        {"ALIASES": dict[str, list[str]]()},
-        {"is_number": lambda value, *types: isinstance(value, types)},
+        (onecall_args, "TAKES_NUMBERS", set[str]()),
+        (onecall_args, "ALIASES", dict[str, list[str]]()),
+        (onecall_rules, "is_number", lambda value, *types: isinstance(value, types)),
     ],
     ids=["no numbers for tensors", "no names of NumPy", "no tensors for numbers"],
 )
 def test_a_rule_left_out_shows(
-    broken: dict[str, Any], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    broken: tuple[ModuleType, str, Any], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in broken.items():
-        monkeypatch.setattr(onecall_args, name, value)
+    monkeypatch.setattr(*broken)
     differ = 0
     for seed in range(600):
         name = FUNCTIONS[seed % len(FUNCTIONS)]
@@ -154,6 +155,7 @@ def test_the_loop_takes_pairs_of_vectors_first() -> None:
         assert [len(chunk) for chunk in chunks] == [8] * (count // 16 * 2) + [1] * (count % 16)
 
 
+@pytest.mark.slow
 def test_generated_files_are_those_of_the_build(files: dict[str, str]) -> None:
     rows = registered(private.dispatch_dump("aten::add.Tensor"), files)
     assert {row[0] for row in rows} >= {"CPU", "Autograd[alias]"}
@@ -173,6 +175,7 @@ linux = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @linux
 def test_every_instruction_of_a_call() -> None:
     call, nothing, freed = steps(
@@ -194,7 +197,14 @@ def test_every_instruction_of_a_call() -> None:
         steps("no_such_name")
 
 
-@pytest.mark.parametrize("module", [onecall, onecall_args], ids=lambda module: module.__name__)
+def test_a_type_that_is_not_known_is_named() -> None:
+    with pytest.raises(BookError, match="TensorList tensors"):
+        Signature("cat(TensorList tensors, int64_t dim=0, *, Tensor out=None)")
+
+
+@pytest.mark.parametrize(
+    "module", [onecall, onecall_args, onecall_rules], ids=lambda module: module.__name__
+)
 def test_it_stays_a_miniature(module: ModuleType) -> None:
     assert module.__file__ is not None
     assert len(Path(module.__file__).read_text(encoding="utf-8").splitlines()) <= 150
