@@ -29,11 +29,11 @@ class Operator:
         """Run the kernel of the first key that counts for this call."""
         path.append("call")
         tensors = [one for one in args if isinstance(one, Tensor)]
-        carried = {key for one in tensors for key in private.dispatch_keys(one)}
-        return self.run(carried - set(private.excluded_keys()), *args)
+        keys = set[str]().union(*map(private.dispatch_keys, tensors))
+        return self.run(keys - set(private.excluded_keys()), *args)
 
     def redispatch(self, keys: set[str], *args: Any) -> Any:
-        """The same for a kernel that hands on, with the keys that are left."""
+        """The same for a kernel that hands on; `keys` are those left."""
         path.append("redispatch")
         return self.run(keys, *args)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from insidetorch.errors import BookError
 from miniatures.onecall_rules import CHECKS, Parameter
+
+Kwargs: TypeAlias = Mapping[str, Any]
 
 ALIASES = {"dim": ["axis"], "keepdim": ["keepdims"], "input": ["x", "a", "x1"], "other": ["x2"]}
 """Names that NumPy uses."""
@@ -36,7 +38,11 @@ class Signature:
         self.least = sum(not one.optional for one in self.parameters)
         self.by_place = len(list(filter(None, before_star.split(", "))))
 
-    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def could_take(self, count: int) -> bool:
+        """Tell whether so many arguments may be given to it."""
+        return not self.deprecated and self.least <= count <= len(self.parameters)
+
+    def bind(self, args: Sequence[Any], kwargs: Kwargs) -> dict[str, Any]:
         """Return the arguments by parameter; TypeError says why not."""
         count = len(args)
         if count > self.by_place:
@@ -75,7 +81,7 @@ class Signature:
         plural = "s" * (len(rest) == 1)
         self.fail(f" missing {len(rest)} required positional argument{plural}: {', '.join(rest)}")
 
-    def extra(self, kwargs: Mapping[str, Any], count: int) -> NoReturn:
+    def extra(self, kwargs: Kwargs, count: int) -> NoReturn:
         """Raise for the first keyword that is unknown, or was given by position too."""
         known = [one.name for one in self.parameters]
         name = next(key for key in kwargs if key not in known or known.index(key) < count)
@@ -90,9 +96,9 @@ class Signature:
 def choose(
     signatures: Sequence[Signature],
     args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    kwargs: Kwargs,
 ) -> tuple[Signature, dict[str, Any]]:
-    """Return the first that fits, deprecated ones last, and its arguments."""
+    """Return the first that fits, deprecated ones last, and the arguments."""
     errors = dict[Signature, TypeError]()
     for one in sorted(signatures, key=lambda one: one.deprecated):
         try:
@@ -100,9 +106,8 @@ def choose(
         except TypeError as problem:
             errors[one] = problem
     given = len(args) + len(kwargs)
-    plausible = [
-        one for one in errors if one.least <= given <= len(one.parameters) and not one.deprecated
-    ]
+    plausible = [one for one in errors if one.could_take(given)]
     if len(errors) == 1 or len(plausible) == 1:
         raise errors[(plausible or list(errors))[0]]
-    raise TypeError(f"{one.name}() received an invalid combination of arguments")
+    said = "received an invalid combination of arguments"
+    raise TypeError(f"{one.name}() {said}")

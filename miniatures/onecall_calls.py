@@ -39,7 +39,7 @@ KERNEL = "callback_fn|add_kernel"
 MILESTONES = {
     "THPVariable_add": "the binding begins",
     "PythonArgParser::raw_parse": "which overload do the arguments fit?",
-    "PyEval_SaveThread": "give back Python's lock",
+    "gil_scoped_release::gil_scoped_release": "give back Python's lock",
     "add_Tensor::call": "dispatcher: which kernel first?",
     "VariableType::add_Tensor": "autograd: is this recorded?",
     "add_Tensor::redispatch": "dispatcher: which kernel next?",
@@ -48,7 +48,7 @@ MILESTONES = {
     "structured_ufunc_add_CPU::impl": "which loop?",
     "function_ref::callback_fn": "the loop adds",
     "TensorIteratorBase::~TensorIteratorBase": "clear up",
-    "PyEval_RestoreThread": "take Python's lock again",
+    "gil_scoped_release::~gil_scoped_release": "take Python's lock again",
     "THPVariable_Wrap": "make the Python object",
 }
 """Functions that one call passes, in order, and what begins with each."""

@@ -45,7 +45,7 @@ def is_index(value: Any) -> bool:
 
 
 def is_number(value: Any, *types: type) -> bool:
-    """Tell whether a number may be given so; a tensor counts if it has no dimensions."""
+    """Tell whether a number may be given so, a 0-dimensional tensor too."""
     if isinstance(value, Tensor):
         return value.dim() == 0 and not value.requires_grad
     return isinstance(value, types)
@@ -57,7 +57,7 @@ def is_int64(value: Any) -> bool:
 
 
 def is_index_list(value: Any, size: int) -> bool:
-    """Tell whether a list may be given so: its first item decides, and one number may do."""
+    """Tell whether a list may be given so: its first item decides."""
     if isinstance(value, list | tuple):
         return not value or is_index(value[0])
     return size > 0 and is_index(value)
