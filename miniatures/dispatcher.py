@@ -57,7 +57,7 @@ class Keys:
         return [prefix + backend for backend in self.backends]
 
     def top(self, keys: int) -> str:
-        """Return the key served first: of the highest functionality, on the highest backend."""
+        """Return the key served first: top functionality, top backend."""
         backends = len(self.backends)
         place = (keys >> backends).bit_length() - 1
         if place < 0:
@@ -67,7 +67,7 @@ class Keys:
         return family[max(number, 0)] if len(family) > 1 else family[0]
 
     def without(self, keys: int, others: int) -> int:
-        """Take functionalities away; backends stay, since other functionalities need them."""
+        """Take functionalities away; the backends stay for the others."""
         return keys & ~(others >> len(self.backends) << len(self.backends))
 
     def below(self, name: str) -> int:
@@ -76,18 +76,19 @@ class Keys:
 
 
 def aliases(keys: Keys) -> dict[str, set[str]]:
-    """Return the keys that each alias key stands for; `Undefined` is a call without tensors."""
-    sparse, nested = set(keys.family("Sparse")), set(keys.family("NestedTensor"))
-    layouts = {*sparse, *keys.family("SparseCsr"), *keys.family("Quantized"), "MkldnnCPU"}
-    backends = {*keys.backends, *layouts, "FPGA", "Vulkan", "Metal", "CustomRNGKeyId"}
-    functional = {name for name in backends if name.endswith(("XLA", "Lazy"))}
-    autograd = {*keys.family("Autograd"), "AutogradOther", "AutogradNestedTensor"}
+    """Return the keys that each alias key stands for."""
+    sparse, *layouts = map(keys.family, ("Sparse", "SparseCsr", "Quantized"))
+    single = {"MkldnnCPU", "FPGA", "Vulkan", "Metal", "CustomRNGKeyId"}
+    backends = single.union({"Undefined"}, keys.backends, sparse, *layouts)
+    functional = {k for k in backends if k.endswith(("XLA", "Lazy"))} | {*sparse}
+    nested = {*keys.family("NestedTensor"), "AutogradNestedTensor"}
+    autograd = {*keys.family("Autograd"), "AutogradOther"}
     return {
-        "CompositeExplicitAutogradNonFunctional": backends - sparse - functional | {"Undefined"},
-        "CompositeExplicitAutograd": backends | {"Undefined"},
-        "CompositeImplicitAutogradNestedTensor": nested | {"AutogradNestedTensor"},
-        "CompositeImplicitAutograd": backends | autograd | nested | {"Undefined"},
-        "Autograd": autograd,
+        "CompositeExplicitAutogradNonFunctional": backends - functional,
+        "CompositeExplicitAutograd": backends,
+        "CompositeImplicitAutogradNestedTensor": nested,
+        "CompositeImplicitAutograd": backends | autograd | nested,
+        "Autograd": autograd | {"AutogradNestedTensor"},
         "FuncTorchBatchedDecomposition": {"FuncTorchBatched"},
     }
 
@@ -114,11 +115,10 @@ class Dispatcher:
         return self.redispatch(op, keys, *args)
 
     def redispatch(self, op: Operator, keys: int, *args: Any) -> Any:
-        """Run the kernel of a set's first key, whatever the thread includes or excludes."""
-        name = self.keys.top(keys)
-        kernel, _ = op.entry(name)
+        """Run the kernel of a set's first key, whatever the thread's sets."""
+        kernel, _ = op.entry(name := self.keys.top(keys))
         if kernel is None or kernel.run is None:
-            raise NotImplementedError(f"Could not run '{op.name}' from the '{name}' backend")
+            raise NotImplementedError(f"'{op.name}' from the '{name}' backend")
         return kernel.run(op, keys, *args)
 
 
@@ -134,16 +134,17 @@ class Operator:
         self.kernels.setdefault(key, []).insert(0, kernel)
 
     def entry(self, key: str) -> tuple[Kernel | None, str]:
-        """Return the kernel in the table's place for `key`, and by which rule it got there."""
+        """Return the kernel in the place `key`, and by which rule."""
         if key in self.kernels:
             return self.kernels[key][0], "kernel"
-        covered = not self.kernels.keys().isdisjoint(self.dispatcher.behind.get(key, ()))
+        here, kernels = self.dispatcher, self.kernels
+        covered = any(name in kernels for name in here.behind.get(key, ()))
         for alias, rule in RULES.items():
-            if alias not in self.kernels or key not in self.dispatcher.aliases[alias]:
+            if alias not in kernels or key not in here.aliases[alias]:
                 continue
             if rule == "math kernel" and key == "AutogradOther" and covered:
                 return AMBIGUOUS, "ambiguous autogradother"
-            if rule == "math kernel" and (covered or "CompositeExplicitAutograd" in self.kernels):
-                continue
-            return self.kernels[alias][0], rule
-        return self.dispatcher.fallbacks.get(key), "backend fallback"
+            explicit = covered or "CompositeExplicitAutograd" in kernels
+            if rule != "math kernel" or not explicit:
+                return kernels[alias][0], rule
+        return here.fallbacks.get(key), "backend fallback"
