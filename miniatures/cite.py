@@ -131,11 +131,12 @@ def regenerate(folder: Path) -> dict[str, list[str]]:
 
 
 def holds(citation: Citation, regenerated: dict[str, list[str]]) -> bool | None:
-    """Check a citation against the code itself; None where that is not on this machine."""
+    """Check a citation's line; None where its file is not on this machine."""
     written = regenerated.get(Path(citation.file).name)
     if written is None:
         roots = [SITE, Path(os.environ.get("PYTORCH_SRC") or SITE)]
-        there = [root / citation.file for root in roots if (root / citation.file).is_file()]
+        places = [root / citation.file for root in roots]
+        there = [place for place in places if place.is_file()]
         if not there:
             return None
         statement = "".join(lines_of(there[0])[citation.line - 1 :][:4])

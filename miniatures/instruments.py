@@ -110,8 +110,13 @@ class Seen(Display):
         return seen(self.title, rest[: last + 1], self.status)
 
     def having(self, *texts: str) -> Seen:
-        """Return the lines that hold one of the texts."""
-        chosen = [line for line in self.lines if any(text in line for text in texts)]
+        """Return the lines that hold one of the texts, with ⋯ where others between are left out."""
+        chosen: list[str] = []
+        last = -1
+        for number, line in enumerate(self.lines):
+            if any(text in line for text in texts):
+                chosen += ["⋯", line] if chosen and number > last + 1 else [line]
+                last = number
         return seen(self.title, chosen, self.status) if self else self
 
 
@@ -133,7 +138,8 @@ def seen(title: str, lines: Sequence[str], status: int | None) -> Seen:
     text = "\n".join(short)
     html = (
         f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(title)}</span>'
-        f'</figcaption><div class="highlight"><pre class="it-code" style="padding-left: 0.8em" '
+        f'</figcaption><div class="highlight"><pre class="it-code" '
+        f'style="padding-left: 0.8em; white-space: pre-wrap; overflow-wrap: anywhere" '
         f'tabindex="0" role="region" aria-label="{escape(title)}">{escape(text)}</pre></div>'
         "</figure>"
     )

@@ -24,6 +24,7 @@ TOOLS = {  # program: (Debian package, Homebrew formula, what for)
 HELPERS = {  # what cells use where it is there
     "c++": "g++",
     "gdb": "gdb",
+    "valgrind": "valgrind",
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

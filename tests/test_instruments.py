@@ -42,7 +42,8 @@ def test_parts_of_an_output() -> None:
     whole = seen("t", ["one", "two", "three", "four"], 0)
     assert whole.part("two", "thr").lines == ("two", "three")
     assert whole.part("three").lines == ("three", "four")
-    assert whole.having("one", "four").lines == ("one", "four")
+    assert whole.having("one", "four").lines == ("one", "⋯", "four")
+    assert whole.having("two", "three").lines == ("two", "three")
     with pytest.raises(BookError, match="no line of the output has 'five'"):
         whole.part("five")
 
