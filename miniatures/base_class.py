@@ -47,7 +47,8 @@ static PyObject *add_to(PyObject *self, PyObject *args) {
 """
 
 TYPES = r"""
-static int check(PyObject *made, PyObject *args, PyObject *kwargs) { /* at a class statement */
+/* runs at a class statement */
+static int check(PyObject *made, PyObject *args, PyObject *kwargs) {
   if (PyType_Type.tp_init(made, args, kwargs)) return -1;
   if (!wrapper || PyType_IsSubtype((PyTypeObject *)made, wrapper)) return 0;
   PyErr_SetString(PyExc_RuntimeError, "Cannot subclass NumberBase directly");
@@ -61,8 +62,10 @@ static PyTypeObject Meta = {PyVarObject_HEAD_INIT(NULL, 0)
 static PyMethodDef methods[] = {{"add", add_to, METH_VARARGS, NULL}, {NULL}};
 static PyGetSetDef properties[] = {{"number", number_of}, {NULL}};
 static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs);
-static PyTypeObject BaseType = {PyVarObject_HEAD_INIT(&Meta, 0) /* the type of this type */
-  .tp_name = "tiny._C.NumberBase", .tp_basicsize = sizeof(Base), .tp_new = make,
+static PyTypeObject BaseType = {
+  PyVarObject_HEAD_INIT(&Meta, 0) /* the type of this type */
+  .tp_name = "tiny._C.NumberBase", .tp_basicsize = sizeof(Base),
+  .tp_new = make,
   .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
   .tp_methods = methods, .tp_getset = properties};
 
@@ -70,16 +73,20 @@ static PyObject *make(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *self;
   float number = 0;
   if (type == &BaseType)
-    return PyErr_Format(PyExc_RuntimeError, "Cannot directly construct NumberBase");
-  if (!PyArg_ParseTuple(args, "|f", &number) || !(self = type->tp_alloc(type, 0))) return NULL;
+    return PyErr_Format(PyExc_RuntimeError,
+                        "Cannot directly construct NumberBase");
+  if (!PyArg_ParseTuple(args, "|f", &number)) return NULL;
+  if (!(self = type->tp_alloc(type, 0))) return NULL;
   ((Base *)self)->number = number;
   return self;
 }
 
-static PyMethodDef static_functions[] = {{"add", add, METH_VARARGS | METH_STATIC, NULL}, {NULL}};
+static PyMethodDef static_functions[] = {
+  {"add", add, METH_VARARGS | METH_STATIC, NULL}, {NULL}}; /* without self */
 static PyTypeObject Functions = {PyVarObject_HEAD_INIT(NULL, 0)
   .tp_name = "tiny._C._FunctionsClass", .tp_basicsize = sizeof(PyObject),
-  .tp_flags = Py_TPFLAGS_DEFAULT, .tp_methods = static_functions, .tp_new = PyType_GenericNew};
+  .tp_flags = Py_TPFLAGS_DEFAULT, .tp_methods = static_functions,
+  .tp_new = PyType_GenericNew};
 """
 
 MODULE = r"""

@@ -286,8 +286,8 @@ def import_times(program: str = "import torch") -> list[Imported]:
 
 # ── Fork ────────────────────────────────────────────────────────────────────────────────────────
 
-_FORK = """
-import ctypes, json, os, sys, torch
+HANDLER = """
+import ctypes, json, os, torch
 from insidetorch import private
 CUDA = ctypes.c_int8(1)  # c10::DeviceType
 library = ctypes.CDLL(f"{TORCH}/lib/libtorch_python.so")
@@ -296,6 +296,9 @@ register = library[f"{prefix}37register_fork_handler_for_device_initE{suffix}"]
 marked = library[f"{prefix}21is_device_in_bad_forkE{suffix}"]
 marked.restype = ctypes.c_bool
 private.answer_fork_check(lambda: marked(CUDA))
+"""
+
+_FORK = """
 def child():
     reader, writer = os.pipe()
     if not os.fork():
@@ -325,5 +328,5 @@ def fork_marks() -> tuple[list[Any], list[Any], bool]:
     :return: for both children, whether they were marked and what a CUDA tensor gave; and whether
         the parent is marked.
     """
-    before, after, parent = fresh(_FORK)
+    before, after, parent = fresh(HANDLER + _FORK)
     return before, after, parent
