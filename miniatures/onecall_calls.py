@@ -22,6 +22,7 @@ CALLS = {
     "torch.ops": "r = torch.ops.aten.add.Tensor(a, b)",
     "two dtypes": "r = torch.add(a, wide)",
     "a number": "r = torch.add(a, 2)",
+    "a float": "r = torch.add(a, 2.0)",
     "two calls": "r = torch.mul(torch.add(a, b), c)",
     "17 numbers": "r = torch.add(x[17], x[17])",
     "32 numbers": "r = torch.add(x[32], x[32])",
@@ -32,6 +33,9 @@ CALLS = {
     "inference mode": "r = torch.add(i, j)",
     "mode off": "mode.__exit__(None, None, None)",
 }
+
+FORCED = "assert torch.backends.cpu.get_cpu_capability() == 'AVX512'"
+"""Fails unless the variable ATEN_CPU_CAPABILITY has had its effect."""
 
 KERNEL = "callback_fn|add_kernel"
 """Functions whose instructions are shown, not only counted: the kernel and its loop."""

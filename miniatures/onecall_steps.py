@@ -20,12 +20,16 @@ from typing import Any
 from insidetorch import private
 from insidetorch.errors import BookError
 from insidetorch.frames import native_frame
+from miniatures.onecall_recorded import replay
 
 TRACE_ME, GO_ON, KILL, ONE_STEP, READ_REGISTERS, GENERAL = 0, 7, 8, 9, 0x4204, 1
 """Requests of Linux's system call ptrace, and the set of registers to read."""
 
 COUNTERS = {"x86_64": 16, "aarch64": 32}
 """Which of the general registers says where the next instruction is."""
+
+REFUSED = 77
+"""Exit status of the process of its own where ptrace is forbidden."""
 
 WARM_UP = 100
 """Calls before the one that is counted, so that caches are filled and nothing happens first."""
@@ -86,6 +90,19 @@ def first(trace: Sequence[Step], function: str) -> int:
     raise BookError(f"The trace has no instruction of {function}: name a function that it runs.")
 
 
+def way(trace: Sequence[Step]) -> list[str]:
+    """Return which of the functions that the miniature has too a call passes, in order."""
+    names = ("THPVariable_add", "call", "VariableType::add_Tensor", "redispatch",
+             "wrapper_CPU_add_Tensor", "meta", "add_kernel")  # fmt: skip
+    passed = (
+        name
+        for step in trace
+        for name in names
+        if step.function.endswith("::" + name) and not step.function.startswith("c10")
+    )
+    return list(dict.fromkeys(passed))
+
+
 def arithmetic(trace: Sequence[Step]) -> list[str]:
     """Return the instructions that were disassembled and multiply or add floating-point numbers."""
     pattern = r"v?(fn?m(add|sub)\d*|mul|add)[ps][sdh]\b|f(mla|madd|add|mul)\b"
@@ -108,14 +125,35 @@ def steps(
     :param setup: run once before.
     :param decode: functions whose name matches this regular expression are disassembled.
     :param environment: variables set for the process.
-    :raises BookError: the statements fail, or the system does not let a process be stepped.
+    :raises BookError: the statements fail, or the system does not let a process be stepped and
+        there is no recording of them; if there is one, a line is printed that says so.
+    """
+    asked = request(*statements, setup=setup, decode=decode)
+    try:
+        told = stepped(asked, environment)
+    except CannotStep as problem:
+        told = replay(asked, environment, str(problem))
+    kinds = [Step(*kind) for kind in told["kinds"]]
+    return [[kinds[number] for number in trace] for trace in told["traces"]]
+
+
+class CannotStep(Exception):
+    """The system does not let a process be stepped; the message says why."""
+
+
+def request(*statements: str, setup: str, decode: str) -> str:
+    """Return what the process of its own is asked, as text."""
+    return json.dumps({"statements": statements, "setup": setup, "decode": decode})
+
+
+def stepped(asked: str, environment: Mapping[str, str] | None) -> dict[str, Any]:
+    """Run a request in a process of its own and return what it told.
+
+    :raises CannotStep: the system does not allow it.
+    :raises BookError: the statements fail.
     """
     if platform.system() != "Linux" or platform.machine() not in COUNTERS:
-        raise BookError(
-            "Stepping through instructions takes Linux on x86-64 or 64-bit Arm: "
-            "run this cell there, or read its output in the book."
-        )
-    asked = json.dumps({"statements": statements, "setup": setup, "decode": decode})
+        raise CannotStep("that takes Linux on x86-64 or 64-bit Arm")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "miniatures.onecall_steps"],
         cwd=Path(__file__).parent.parent,
@@ -125,15 +163,13 @@ def steps(
         text=True,
         check=False,
     )
+    if done.returncode == REFUSED:
+        raise CannotStep("the system forbids ptrace")
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise BookError(
-            f"The statements could not be stepped through ({reason}): correct them; "
-            "in a container, allow ptrace with --cap-add=SYS_PTRACE."
-        )
-    told = json.loads(done.stdout)
-    kinds = [Step(*kind) for kind in told["kinds"]]
-    return [[kinds[number] for number in trace] for trace in told["traces"]]
+        raise BookError(f"The statements could not be stepped through ({reason}): correct them.")
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
 def threads_after(*sizes: int) -> list[int]:
@@ -151,6 +187,8 @@ for size in {sizes}:
     torch.add(a, a)
     print(count() - before)
 """
+    if platform.system() != "Linux":
+        raise BookError("threads_after(…) counts the threads that Linux shows in /proc: use Linux.")
     command = [sys.executable, "-W", "ignore", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return [int(line) for line in done.stdout.split()]
@@ -181,7 +219,8 @@ def _main() -> None:
 
 def _child(code: Sequence[Any], names: dict[str, Any]) -> None:
     """Be stepped: a signal before each statement and one after it tell the parent where it is."""
-    ctypes.CDLL(None).ptrace(TRACE_ME, 0, None, None)
+    if ctypes.CDLL(None).ptrace(TRACE_ME, 0, None, None) == -1:
+        os._exit(REFUSED)
     mark, stop = signal.raise_signal, signal.SIGUSR1
     for counted in (False, True):
         for one in code:
@@ -202,8 +241,14 @@ def _clear(code: Any, names: dict[str, Any]) -> None:
 
 def _follow(child: int, statements: int) -> Iterator[list[int]]:
     """Yield the addresses of the instructions between each pair of signals."""
-    ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-    ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    call = ctypes.CDLL(None, use_errno=True).ptrace
+    call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+    def ptrace(*arguments: int | None) -> None:
+        if call(*arguments) == -1:
+            os.kill(child, signal.SIGKILL)
+            raise SystemExit(REFUSED)
+
     registers = (ctypes.c_uint64 * 64)()
     vector = (ctypes.c_uint64 * 2)(ctypes.addressof(registers), ctypes.sizeof(registers))
     counter = COUNTERS[platform.machine()]
@@ -227,6 +272,8 @@ def _follow(child: int, statements: int) -> Iterator[list[int]]:
 
 def _stopped(child: int) -> int:
     _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == REFUSED:
+        raise SystemExit(REFUSED)
     if not os.WIFSTOPPED(status):
         raise SystemExit(f"the process ended with status {status} instead of stopping")
     return os.WSTOPSIG(status)

@@ -15,8 +15,9 @@ import torch
 
 from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import onecall, onecall_args, onecall_rules
+from miniatures import onecall, onecall_args, onecall_recorded, onecall_rules
 from miniatures.onecall_args import Signature, choose
+from miniatures.onecall_calls import CALLS, FORCED, KERNEL, SETUP
 from miniatures.onecall_generated import function, generated, registered, show
 from miniatures.onecall_random import FUNCTIONS, mine, overloads, random_call, theirs
 from miniatures.onecall_steps import PARTS, arithmetic, first, part, spans, steps
@@ -195,6 +196,24 @@ def test_every_instruction_of_a_call() -> None:
         first(call, "no_such_function")
     with pytest.raises(BookError, match="NameError"):
         steps("no_such_name")
+
+
+def test_without_ptrace_a_recording_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
+    traces = steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
+    assert "A recording instead: torch 2.13.0" in capsys.readouterr().out
+    assert len(traces) == len(CALLS)
+    assert first(traces[0], "THPVariable_add") == 0
+    wide = {"ATEN_CPU_CAPABILITY": "avx512"}
+    assert steps("r = torch.add(a, b)", setup=SETUP + FORCED, decode=KERNEL, environment=wide)
+    with pytest.raises(BookError, match="there is no recording"):
+        steps("pass")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "0.0")
+    with pytest.raises(BookError, match="with torch 0"):
+        steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
 
 
 def test_a_type_that_is_not_known_is_named() -> None:
