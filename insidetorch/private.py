@@ -214,7 +214,7 @@ def saved_values(node: Any) -> dict[str, Any]:
 
 
 def version(tensor: torch.Tensor) -> int:
-    """Return how often the storage of `tensor` was written in place; autograd checks it.
+    """Return how often PyTorch wrote in place through tensors that share this one's counter.
 
     `Tensor._version`. Seen in 2.13.
     """

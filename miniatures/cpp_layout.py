@@ -104,7 +104,7 @@ def size_of(kind: str) -> tuple[int, int]:
 
 @cache
 def layout(name: str) -> dict[str, Field]:
-    """Lay out a class as a C++ compiler does: in the order written, all aligned."""
+    """Lay out a class as a C++ compiler does: in order, each aligned."""
     fields, end, bit = {}, 0, 0
     for kind, member, bits, array in members(name):
         size, align = size_of(kind)
@@ -116,7 +116,8 @@ def layout(name: str) -> dict[str, Field]:
             continue
         end, bit = up(end, align), 0
         if array:
-            size *= prod(number(part, HOMES[name]) for part in array.split(" * "))
+            factors = array.split(" * ")
+            size *= prod(number(part, HOMES[name]) for part in factors)
         fields[member] = Field(member, kind, end, size)
         end += size
     return fields

@@ -23,7 +23,7 @@ def word(address: int, size: int = 8) -> int:
 
 @dataclass(frozen=True)
 class Record:
-    """A C++ object at an address; ``record["name_"]`` is what a member holds."""
+    """A C++ object at an address; ``record["name_"]`` is a field's value."""
 
     kind: str
     address: int
@@ -75,7 +75,7 @@ def version_of(impl: Record) -> int | None:
 
 
 def numbers(impl: Record) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return sizes and strides: from the TensorImpl; of six or more, elsewhere."""
+    """Return sizes and strides; six or more lie outside the TensorImpl."""
     both = impl.inside("sizes_and_strides_")
     room = layout("SizesAndStrides")["inlineStorage_"]
     place, step = both.address + room.offset, room.size // 16
@@ -131,7 +131,7 @@ def read(tensor: torch.Tensor) -> dict[str, Any]:
         "dispatch keys": impl.inside("key_set_")["repr_"],
         "contiguous": bool(impl["is_contiguous_"]),
         "channels last": bool(impl["is_channels_last_contiguous_"]),
-        "dense, no overlap": bool(impl["is_non_overlapping_and_dense_"]),
+        "dense without overlap": bool(impl["is_non_overlapping_and_dense_"]),
         "autograd data": bool(impl["autograd_meta_"]),
         "version": version_of(impl),
         "references": counts_of(impl)[0],

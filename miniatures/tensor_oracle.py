@@ -136,7 +136,7 @@ def told(tensor: Tensor) -> dict[str, Any]:
         "contiguous": tensor.is_contiguous(),
         "channels last": tensor.dim() == 4
         and tensor.is_contiguous(memory_format=torch.channels_last),
-        "dense, no overlap": bool(torch.ops.aten.is_non_overlapping_and_dense.default(tensor)),
+        "dense without overlap": bool(torch.ops.aten.is_non_overlapping_and_dense.default(tensor)),
         "autograd data": tensor.requires_grad or private.is_view(tensor),
         "version": None if tensor.is_inference() else private.version(tensor),
         "references": private.use_count(tensor),

@@ -41,7 +41,7 @@ def test_the_cases_are_of_all_kinds() -> None:
     assert len(traits) == 12
     assert min(traits.values()) >= 5, traits
     assert len(dtypes) == 13
-    for name in ("contiguous", "channels last", "dense, no overlap", "autograd data", "offset"):
+    for name in ("contiguous", "channels last", "dense without overlap", "autograd data", "offset"):
         assert values[name] >= 5 and values[f"not {name}"] >= 5, name
     assert values["resizable"]
 
