@@ -142,7 +142,8 @@ def test_same_scales_and_weights(seeds: range) -> None:
 def test_policies_are_complete() -> None:
     for device in ("cpu", "cuda"):
         named = policies(device)
-        others = {name for name, policy in named.items() if policy == "other"}
+        # A name with a namespace is an operator that some other test registered.
+        others = {n for n, policy in named.items() if policy == "other" and "::" not in n}
         assert len(named) > 100
         assert others <= {"norm.Scalar", "norm.ScalarOpt_dim", "binary_cross_entropy"}
 
