@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tiny_book import TinyBook
+from tiny_book import PACKAGE, TinyBook
 
 pytestmark = pytest.mark.slow
 
@@ -23,17 +23,6 @@ class Record:
         return {"text/plain": "shown", "application/vnd.insidetorch+json": self.record}
 """
 WARNING = "kind='warning', category='FutureWarning', message='old', deprecation=True"
-PACKAGE = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "tinytools"
-version = "1.2"
-requires-python = ">=3.11"
-[tool.hatch.build.targets.wheel]
-packages = ["tinytools"]
-"""
 
 
 def ledger(book: TinyBook) -> dict:

@@ -10,20 +10,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import yaml
+from built_site import CHAPTERS, ROOT, SITE
 from nbclient import NotebookClient
 
-pytestmark = [pytest.mark.site, pytest.mark.slow]
+pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.usefixtures("site")]
 
-ROOT = Path(__file__).parent.parent
-SITE = ROOT / "_build" / "html"
-TOC = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-CHAPTERS = [
-    chapter["file"]
-    for part in TOC["parts"]
-    for chapter in part["chapters"]
-    if chapter["file"].startswith("notebooks/")
-]
 KERNEL = "elsewhere"
 
 

@@ -9,24 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny_book import TinyBook
+from tiny_book import PACKAGE, TinyBook
 
 from insidetorch.address import Address, address
 from insidetorch.build.plain import plain
 from insidetorch.build.project import open_project
 from insidetorch.build.readers import downloads
-
-PACKAGE = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-[project]
-name = "tinytools"
-version = "1.2"
-requires-python = ">=3.11"
-[tool.hatch.build.targets.wheel]
-packages = ["tinytools"]
-"""
 
 
 def nowhere(role: str, target: str) -> str:
@@ -113,7 +101,7 @@ def book(tmp_path: Path) -> TinyBook:
     return book
 
 
-def given(book: TinyBook, wheel: Path | None, monkeypatch: pytest.MonkeyPatch) -> dict:
+def given(book: TinyBook, wheel: Path | None) -> dict:
     project = open_project(book.root)
     pages = project.pages(project.limits())[1:]
     about = {"torch": "9.8.7+cpu", "date": "2020-01-02T03:04:05"}
@@ -131,14 +119,14 @@ def test_a_notebook_says_what_it_is_and_installs_what_it_needs(
     book: TinyBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BOOK_ADDRESS", raising=False)
-    one = given(book, Path("x/tool-1-py3-none-any.whl"), monkeypatch)["notebooks/one"]
+    one = given(book, Path("x/tool-1-py3-none-any.whl"))["notebooks/one"]
     about, install, text = (cell["source"] for cell in one["cells"])
     assert "“One”" in about and "9.8.7+cpu on 2020-01-02" in about
     assert '"./tool-1-py3-none-any.whl"' in install and "%pip install" in install
     ast.parse("\n".join(line for line in install.splitlines() if not line.startswith("%")))
     assert text == "# One\n\nSee there."
     assert "source_map" not in one["metadata"]
-    without = given(book, None, monkeypatch)["notebooks/one"]
+    without = given(book, None)["notebooks/one"]
     assert [cell["cell_type"] for cell in without["cells"]] == ["markdown", "markdown"]
 
 
@@ -146,7 +134,7 @@ def test_where_the_site_is_known_the_notebook_links_to_it(
     book: TinyBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BOOK_ADDRESS", "https://o.example/r/")
-    two = given(book, Path("tool.whl"), monkeypatch)["notebooks/two"]
+    two = given(book, Path("tool.whl"))["notebooks/two"]
     about, install, text = (cell["source"] for cell in two["cells"])
     assert "https://o.example/r/notebooks/two.html" in about
     assert "https://o.example/r/_static/tool.whl" in install

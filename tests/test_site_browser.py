@@ -13,42 +13,13 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-import yaml
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from built_site import CHAPTERS, DOCUMENTS, LEDGER, ROOT, SITE
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from insidetorch import facts
+pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
-pytestmark = pytest.mark.site
-
-ROOT = Path(__file__).parent.parent
-SITE = ROOT / "_build" / "html"
-LEDGER = ROOT / "_build" / "ledger.json"
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-FLAGS = [
-    "--no-sandbox",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-quic",
-]
-
-
-def _documents() -> list[str]:
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    return [toc["root"], *listed]
-
-
-DOCUMENTS = _documents()
-CHAPTERS = [doc for doc in DOCUMENTS if doc.startswith("notebooks/")]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def site() -> Path:
-    if not (SITE / "index.html").is_file():
-        pytest.fail("There is no site to test in _build/html; run `make book` first.", False)
-    return SITE
 
 
 @pytest.fixture(scope="module")
@@ -66,17 +37,6 @@ def address(site: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}/{site.name}"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = facts.chromium()
-    if program is None:
-        pytest.fail("No Chromium is on PATH; install the package `chromium`.", False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

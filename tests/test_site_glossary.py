@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
+from tiny_site import Build, build_site
 
 from insidetorch.errors import BookError
 from insidetorch.site import glossary
@@ -34,37 +32,20 @@ html_math_renderer = "mathml"
 html_theme = "basic"
 nitpicky = True
 """
+FILES = {
+    "conf.py": CONF,
+    "index.md": "# A book\n\n```{toctree}\nother\nchapter\nbook/glossary\n```\n",
+    "book/glossary.md": "# Glossary\n\n```{book-glossary}\n```\n",
+    "book/glossary.yml": TASK + LEAF,
+    "chapter.md": CHAPTER,
+    "other.md": OTHER,
+}
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, BeautifulSoup]]]:
+def build(tmp_path: Path) -> Build:
     """Return what builds a small site: with changed files, to its warnings and its pages."""
-    files = {
-        "conf.py": CONF,
-        "index.md": "# A book\n\n```{toctree}\nother\nchapter\nbook/glossary\n```\n",
-        "book/glossary.md": "# Glossary\n\n```{book-glossary}\n```\n",
-        "book/glossary.yml": TASK + LEAF,
-        "chapter.md": CHAPTER,
-        "other.md": OTHER,
-    }
-
-    def run(**changed: str) -> tuple[list[str], dict[str, BeautifulSoup]]:
-        for name, text in {**files, **changed}.items():
-            path = tmp_path / name
-            path.parent.mkdir(exist_ok=True)
-            if not path.is_file() or path.read_text() != text:
-                path.write_text(text)
-        out, warnings = tmp_path / "_build", io.StringIO()
-        with docutils_namespace():
-            app = Sphinx(
-                tmp_path, tmp_path, out, out / "doctrees", "html", status=None, warning=warnings
-            )
-            app.build()
-        pages = {p.stem: BeautifulSoup(p.read_text(), "html.parser") for p in out.rglob("*.html")}
-        said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
-        return said.splitlines() if said else [], pages
-
-    return run
+    return partial(build_site, tmp_path, FILES)
 
 
 def item(page: BeautifulSoup, anchor: str) -> BeautifulSoup:
@@ -78,7 +59,7 @@ def hrefs(soup: BeautifulSoup) -> list[str]:
     return [a["href"] for a in soup.select(".it-seen a")]
 
 
-def test_terms_link_to_their_entries_and_entries_back(build: Callable) -> None:
+def test_terms_link_to_their_entries_and_entries_back(build: Build) -> None:
     said, pages = build()
     assert said == []
     uses = pages["chapter"].select("a:has(.std-term)")
@@ -100,7 +81,7 @@ def test_terms_link_to_their_entries_and_entries_back(build: Callable) -> None:
     assert hrefs(task) == ["../chapter.html#a-leaf", "../chapter.html#where-they-grow"]
 
 
-def test_the_page_is_sorted_by_letter(build: Callable) -> None:
+def test_the_page_is_sorted_by_letter(build: Build) -> None:
     _, pages = build()
     letters = [a["href"] for a in pages["glossary"].select("nav.it-letters a")]
     assert letters == ["#glossary-g", "#glossary-l"]
@@ -109,7 +90,7 @@ def test_the_page_is_sorted_by_letter(build: Callable) -> None:
     assert names == ["GraphTask", "leaf", "leaf tensor"]
 
 
-def test_a_new_use_shows_without_touching_the_glossary(build: Callable) -> None:
+def test_a_new_use_shows_without_touching_the_glossary(build: Build) -> None:
     build()
     said, pages = build(**{"other.md": OTHER.replace("{term}`Leaf`", "{term}`GraphTask`")})
     assert said == []
@@ -129,16 +110,14 @@ def test_a_new_use_shows_without_touching_the_glossary(build: Callable) -> None:
     ],
     ids=["no such label", "a term twice", "no meaning"],
 )
-def test_a_bad_entry_is_said_in_one_sentence(
-    build: Callable, glossary_yml: str, message: str
-) -> None:
+def test_a_bad_entry_is_said_in_one_sentence(build: Build, glossary_yml: str, message: str) -> None:
     said, _ = build(**{"book/glossary.yml": glossary_yml})
     ours = [line for line in said if "glossary.yml" in line]
     assert len(ours) == 1
     assert message in ours[0]
 
 
-def test_an_unknown_term_in_a_chapter_is_said(build: Callable) -> None:
+def test_an_unknown_term_in_a_chapter_is_said(build: Build) -> None:
     said, _ = build(**{"other.md": OTHER.replace("Leaf", "laef")})
     assert len(said) == 1
     assert "laef" in said[0]

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from built_site import ROOT, SITE
 
 from insidetorch import facts
 
-pytestmark = [pytest.mark.site, pytest.mark.slow]
+pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.usefixtures("site")]
 
-ROOT = Path(__file__).parent.parent
-SITE = ROOT / "_build" / "html"
 TOOLS = ROOT / "tests" / "web"
 INSTALLED = ROOT / "_build" / "web"
 # A short page, a long chapter, and the three pages that grow with the book.
@@ -34,13 +33,6 @@ RUNS = int(os.environ.get("LIGHTHOUSE_RUNS", "1"))
 LEAST = {"performance": 0.6, "accessibility": 1.0, "best-practices": 0.98, "seo": 0.98}
 KILOBYTES = 400
 COMPRESSED = (".html", ".css", ".js", ".svg", ".json")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def site() -> Path:
-    if not (SITE / "index.html").is_file():
-        pytest.fail("There is no site to test in _build/html; run `make book` first.", False)
-    return SITE
 
 
 @pytest.fixture(scope="module")

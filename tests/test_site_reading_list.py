@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,9 @@ import yaml
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
-from playwright.sync_api import Page, sync_playwright
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
+from playwright.sync_api import Browser, Page
+from tiny_site import Build, build_site
 
-from insidetorch import facts
 from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.run import Result
 from insidetorch.errors import BookError
@@ -390,30 +388,13 @@ LEDGER = json.dumps(
 
 
 @pytest.fixture
-def build(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, BeautifulSoup]]]:
+def build(tmp_path: Path) -> Build:
     """Return what builds a small site: with changed files, to its warnings and its pages."""
-
-    def run(**changed: str) -> tuple[list[str], dict[str, BeautifulSoup]]:
-        for name, text in {**FILES, **changed}.items():
-            path = tmp_path / name
-            path.parent.mkdir(exist_ok=True)
-            if not path.is_file() or path.read_text() != text:
-                path.write_text(text)
-        out, warnings = tmp_path / "_build", io.StringIO()
-        with docutils_namespace():
-            app = Sphinx(
-                tmp_path, tmp_path, out, out / "doctrees", "html", status=None, warning=warnings
-            )
-            app.build()
-        pages = {p.stem: soup_of(p.read_text()) for p in out.rglob("*.html")}
-        said = re.sub(r"\x1b\[[0-9;]*m", "", warnings.getvalue()).strip()
-        return said.splitlines() if said else [], pages
-
-    return run
+    return partial(build_site, tmp_path, FILES)
 
 
 class TestSite:
-    def test_citations_and_verdicts_lead_to_what_they_name(self, build: Callable) -> None:
+    def test_citations_and_verdicts_lead_to_what_they_name(self, build: Build) -> None:
         said, pages = build(**{"ledger.json": LEDGER})
         assert said == []
         (cited,) = pages["nodes"].select("a[href*='#ref-']")
@@ -429,9 +410,7 @@ class TestSite:
         assert any(source.split("?")[0].endswith("filter.js") for source in scripts)
         assert "filter.js" not in str(pages["verdicts"])
 
-    def test_without_a_ledger_the_list_stands_and_the_verdicts_say_so(
-        self, build: Callable
-    ) -> None:
+    def test_without_a_ledger_the_list_stands_and_the_verdicts_say_so(self, build: Build) -> None:
         said, pages = build()
         assert said == []
         assert len(pages["references"].select(".it-refs li")) == 2
@@ -439,7 +418,7 @@ class TestSite:
         assert pages["verdicts"].get_text().count("the site was built without it") == 2
         assert not pages["nodes"].select("#verdict-nodes-run")
 
-    def test_a_new_verdict_shows_without_touching_the_page(self, build: Callable) -> None:
+    def test_a_new_verdict_shows_without_touching_the_page(self, build: Build) -> None:
         build(**{"ledger.json": LEDGER, "book/verdicts.yml": "[]\n"})
         said, pages = build(**{"ledger.json": LEDGER})
         assert said == []
@@ -456,29 +435,25 @@ class TestSite:
              "settled by 0 cells"),
         ],
     )  # fmt: skip
-    def test_a_hole_fails_the_build(
-        self, build: Callable, name: str, text: str, problem: str
-    ) -> None:
+    def test_a_hole_fails_the_build(self, build: Build, name: str, text: str, problem: str) -> None:
         said, _ = build(**{"ledger.json": LEDGER, name: text})
         assert any(line.startswith("WARNING: ") and problem in line for line in said), said
 
 
-@pytest.fixture(scope="module")
-def list_page() -> Iterator[Callable[[bool], Page]]:
+@pytest.fixture
+def list_page(site: Path, browser: Browser) -> Iterator[Callable[[bool], Page]]:
     """Return what opens the References page of the built site, with JavaScript or without."""
-    path, program = SITE / "book" / "references.html", facts.chromium()
-    if not path.is_file() or program is None:
-        pytest.fail("No built site or no Chromium; run `make book`, install `chromium`.", False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    contexts = []
 
-        def opened(scripts: bool) -> Page:
-            page = browser.new_context(java_script_enabled=scripts).new_page()
-            page.goto(path.as_uri())
-            return page
+    def opened(scripts: bool) -> Page:
+        contexts.append(browser.new_context(java_script_enabled=scripts))
+        page = contexts[-1].new_page()
+        page.goto((site / "book" / "references.html").as_uri())
+        return page
 
-        yield opened
-        browser.close()
+    yield opened
+    for context in contexts:
+        context.close()
 
 
 @pytest.mark.site

@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from playwright.sync_api import Browser, Page, sync_playwright
+from built_site import ROOT, SITE
+from playwright.sync_api import Browser, Page
 
-from insidetorch import facts
 from insidetorch.site.glossary import read_glossary
 
-pytestmark = pytest.mark.site
-
-ROOT = Path(__file__).parent.parent
-SITE = ROOT / "_build" / "html"
-FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update"]
+pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
 # What is in focus is in view, at least in part: a browser scrolls no further.
 SEEN = """() => {
   const box = document.activeElement.getBoundingClientRect();
   return box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight;
 }"""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def site() -> Path:
-    if not (SITE / "index.html").is_file():
-        pytest.fail("There is no site to test in _build/html; run `make book` first.", False)
-    return SITE
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = facts.chromium()
-    if program is None:
-        pytest.fail("No Chromium is on PATH; install the package `chromium`.", False)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=[1280, 390, 320], ids=["desktop", "phone", "small phone"])

@@ -24,6 +24,17 @@ kernelspec:
 ---
 
 """
+PACKAGE = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[project]
+name = "tinytools"
+version = "1.2"
+requires-python = ">=3.11"
+[tool.hatch.build.targets.wheel]
+packages = ["tinytools"]
+"""
 _CONFIG = "title: A tiny book\nauthor: A test\nonly_build_toc_files: true\n"
 
 
