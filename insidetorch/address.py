@@ -28,6 +28,11 @@ class Address:
     repository: str = ""
     site: str = ""
 
+    @property
+    def name(self) -> str:
+        """The repository's owner and name on GitHub, or ""."""
+        return self.repository.removeprefix("https://github.com/")
+
     def file(self, path: str) -> str:
         """Return the page that shows a file of the main branch, or "" if that is not known."""
         return f"{self.repository}/blob/main/{path}" if self.repository else ""
@@ -45,18 +50,17 @@ class Address:
 
         :param notebook: the name of its file on the branch of the published notebooks.
         """
-        name = self.repository.removeprefix("https://github.com/")
-        if not name:
+        if not self.name:
             return ""
-        return f"https://colab.research.google.com/github/{name}/blob/{NOTEBOOKS_BRANCH}/{notebook}"
+        branch = f"{self.name}/blob/{NOTEBOOKS_BRANCH}"
+        return f"https://colab.research.google.com/github/{branch}/{notebook}"
 
     def wheel(self, name: str) -> str:
         """Return what pip installs the toolkit from: the web, or a file beside the notebook."""
         if self.site:
             return f"{self.site}/_static/{name}"
-        if self.repository:
-            owned = self.repository.removeprefix("https://github.com/")
-            return f"https://raw.githubusercontent.com/{owned}/{NOTEBOOKS_BRANCH}/{name}"
+        if self.name:
+            return f"https://raw.githubusercontent.com/{self.name}/{NOTEBOOKS_BRANCH}/{name}"
         return f"./{name}"
 
 

@@ -10,7 +10,7 @@ _FENCE = re.compile(
     r"(?P<body>.*?)^(?P=fence)[ \t]*$",
     re.DOTALL | re.MULTILINE,
 )
-_TARGET = re.compile(r"^\((?P<label>[\w-]+)\)=[ \t]*\n?", re.MULTILINE)
+TARGET = re.compile(r"^\((?P<label>[\w-]+)\)=[ \t]*\n?", re.MULTILINE)
 # A role, a link to another page, or code, which is left alone.
 _INLINE = re.compile(
     r"\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+?)(?:\s*<(?P<target>[^<>`]+)>)?`"
@@ -67,4 +67,4 @@ def _inline(text: str, place: Place) -> str:
         goal = place(found["role"], found["target"] or found["text"])
         return f"[{found['text']}]({goal})" if goal else found["text"]
 
-    return _INLINE.sub(written, _TARGET.sub("", text))
+    return _INLINE.sub(written, TARGET.sub("", text))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from insidetorch.build.plain import Place, plain
+from insidetorch.build.plain import TARGET, Place, plain
 from insidetorch.build.project import Chapter, Project
 from insidetorch.facts import torch_facts
 
-_LABEL = re.compile(r"^\(([\w-]+)\)=[ \t]*$", re.MULTILINE)
 _INSTALL = """\
 # Installs the book's toolkit, and torch {torch} if there is no torch.
 import importlib.util
@@ -34,7 +32,7 @@ def downloads(
     :param merged: chapter → notebook with its outputs.
     :param wheel: the toolkit's wheel, or None if the book has none.
     """
-    place = _places(project, merged)
+    place = _places(project)
     return {
         chapter.doc: _given(project, chapter, merged[chapter.doc], wheel, place)
         for chapter in chapters
@@ -76,9 +74,7 @@ def _about(project: Project, chapter: Chapter, about: Mapping[str, Any]) -> str:
     )
 
 
-def _places(
-    project: Project, merged: Mapping[str, Mapping[str, Any]]
-) -> dict[tuple[str, str], str]:
+def _places(project: Project) -> dict[tuple[str, str], str]:
     """Return the address of every page, label and term, nothing if the site's is not known."""
     site = project.address.site
     if not site:
@@ -86,8 +82,8 @@ def _places(
     places = {("doc", doc): f"{site}/{doc}.html" for doc in project.docs}
     for doc in project.docs:
         text = (project.root / f"{doc}.md").read_text(encoding="utf-8")
-        for label in _LABEL.findall(text):
-            places["ref", label] = f"{site}/{doc}.html#{label}"
+        for found in TARGET.finditer(text):
+            places["ref", found["label"]] = f"{site}/{doc}.html#{found['label']}"
     return places
 
 

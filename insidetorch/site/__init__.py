@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -86,11 +85,7 @@ def _own_templates(app: Sphinx, config: Any) -> None:
 
 
 def _write_style(app: Sphinx) -> None:
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        css = resources.files("insidetorch").joinpath("display.css").read_text(encoding="utf-8")
-        (static / _STYLE).write_text(css, encoding="utf-8")
+    own_host.add_file(app, "insidetorch", "display.css", _STYLE)
 
 
 def _ledger(app: Sphinx) -> Ledger | None:

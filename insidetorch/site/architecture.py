@@ -19,6 +19,7 @@ from insidetorch.display import escape
 from insidetorch.errors import BookError
 from insidetorch.figures import COLOURS, graph
 from insidetorch.site.places import GENERATED
+from insidetorch.site.written import marked
 
 logger = logging.getLogger(__name__)
 
@@ -238,7 +239,7 @@ def _short(title: str) -> str:
 def _listed(layer: Layer, titles: Mapping[str, str], chapter: Chapter) -> str:
     items = "".join(_item(part, titles, chapter) for part in layer.parts)
     return (
-        f"<h2>{escape(layer.title)}</h2><p>{_marked(layer.says)}</p>"
+        f"<h2>{escape(layer.title)}</h2><p>{marked(layer.says)}</p>"
         f'<dl class="it-glossary">{items}</dl>'
     )
 
@@ -251,18 +252,13 @@ def _item(part: Part, titles: Mapping[str, str], chapter: Chapter) -> str:
     after.append(f"Look into {', '.join(f'<code>{escape(file)}</code>' for file in part.files)}.")
     after.append(f"Shown in {shown}." if shown else f"There is {NONE_YET}.")
     return (
-        f'<dt id="part-{escape(part.id)}">{escape(part.title)}</dt><dd><p>{_marked(part.says)}</p>'
+        f'<dt id="part-{escape(part.id)}">{escape(part.title)}</dt><dd><p>{marked(part.says)}</p>'
         f'<p class="it-seen">{" ".join(after)}</p></dd>'
     )
 
 
 def _named(ids: Sequence[str], titles: Mapping[str, str]) -> str:
     return ", ".join(f'<a href="#part-{escape(id)}">{escape(titles[id])}</a>' for id in ids)
-
-
-def _marked(text: str) -> str:
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
 
 
 class architecture(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pybtex.database import parse_string
 from pybtex.exceptions import PybtexError
 
 from insidetorch.errors import BookError
+from insidetorch.site.written import read_list
 
 SETTLED, COVERED, WAITING, OUTSIDE = "settled", "covered", "waiting", "outside"
 STATES = {
@@ -113,13 +113,7 @@ def read_subjects(path: Path) -> list[Subject]:
     :raises BookError: the file is missing or broken, two entries share an id, or an entry has
         neither chapters nor a reason to be outside the book; the message names it.
     """
-    try:
-        listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    except (OSError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise BookError(f"{path.name} cannot be read ({problem}); mend it.") from error
-    if not isinstance(listed, list):
-        raise BookError(f"{path.name} must be a list of subjects, each with an id; mend it.")
+    listed = read_list(path, "subjects, each with an id")
     found: dict[str, Subject] = {}
     for number, entry in enumerate(listed, start=1):
         subject = _subject(path.name, number, entry)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,12 @@ def read_ledger(path: Path) -> Ledger | None:
     """
     if not path.is_file():
         return None
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, changed: int) -> Ledger:
+    """Read the ledger once for each state of its file: every page asks for it."""
     try:
         return parse_ledger(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:

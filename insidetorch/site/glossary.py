@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import yaml
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -21,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from insidetorch.display import escape
 from insidetorch.errors import BookError
 from insidetorch.site.places import GENERATED, Places, in_order
+from insidetorch.site.written import read_list
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +56,7 @@ def read_glossary(path: Path) -> list[Entry]:
     :raises BookError: the file is missing, an entry is malformed, or two entries share a term;
         the message names it.
     """
-    try:
-        listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    except (OSError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise BookError(f"{path.name} cannot be read ({problem}); mend it.") from error
-    if not isinstance(listed, list):
-        raise BookError(f"{path.name} must be a list of entries, each with a term; mend it.")
+    listed = read_list(path, "entries, each with a term")
     entries = [_entry(path.name, number, entry) for number, entry in enumerate(listed, start=1)]
     owners: dict[str, Entry] = {}
     for entry in entries:

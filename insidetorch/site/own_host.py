@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -23,6 +25,15 @@ def drop_scripts(
     context["script_files"] = [
         script for script in context["script_files"] if not _talks_to_others(script)
     ]
+
+
+def add_file(app: Sphinx, package: str, name: str, new_name: str = "") -> None:
+    """Put a file of a package into the site's static files, maybe under another name."""
+    if app.builder.format == "html":
+        static = Path(app.outdir) / "_static"
+        static.mkdir(parents=True, exist_ok=True)
+        text = resources.files(package).joinpath(name).read_text(encoding="utf-8")
+        (static / (new_name or name)).write_text(text, encoding="utf-8")
 
 
 def add_filters(app: Sphinx) -> None:

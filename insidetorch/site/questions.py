@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-import yaml
-
 from insidetorch.display import escape
 from insidetorch.errors import BookError
 from insidetorch.site.places import Place
+from insidetorch.site.written import read_list
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,8 @@ def read_questions(path: Path) -> list[Question]:
 
     :raises BookError: the file is missing, or an entry is malformed; the message names it.
     """
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    except (OSError, yaml.YAMLError) as error:
-        raise BookError(f"{path.name} cannot be read ({error}); mend it.") from error
     found = []
-    for number, entry in enumerate(entries, start=1):
+    for number, entry in enumerate(read_list(path, "questions"), start=1):
         try:
             sources = tuple((str(s["title"]), str(s["url"])) for s in entry["sources"])
             question = Question(entry["question"], sources, entry["chapter"], entry["anchor"])

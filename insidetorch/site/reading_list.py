@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from insidetorch.drift import lockfile, run
 from insidetorch.errors import BookError
-from insidetorch.site import coverage, references, verdicts
+from insidetorch.site import coverage, own_host, references, verdicts
 from insidetorch.site.bibliography import (
     Reference,
     State,
@@ -164,11 +163,7 @@ def _anchor_verdicts(app: Sphinx, doctree: nodes.document, docname: str) -> None
 
 
 def _write_script(app: Sphinx) -> None:
-    if app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        static.mkdir(parents=True, exist_ok=True)
-        code = resources.files("insidetorch.site").joinpath(_SCRIPT).read_text(encoding="utf-8")
-        (static / _SCRIPT).write_text(code, encoding="utf-8")
+    own_host.add_file(app, "insidetorch.site", _SCRIPT)
 
 
 def _add_script(

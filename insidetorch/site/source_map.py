@@ -13,6 +13,7 @@ import yaml
 from insidetorch.display import escape
 from insidetorch.site.book_ledger import Chapter, Ledger
 from insidetorch.site.tree import HEADERS, Area, area_of, areas, count_lines
+from insidetorch.site.written import marked
 
 WIDTH, GAP, TITLE = 720.0, 2.0, 17.0
 _CHARACTER = 6.2  # width of a character of the labels, in the drawing's units
@@ -192,16 +193,9 @@ def _row(
         f"<tr><th scope='row'><code>{escape(area.path)}</code>{rest}</th>"
         f'<td class="it-num">{area.lines:,}<span class="it-bar" aria-hidden="true">'
         f'<span style="width:{share:.1f}%"></span></span></td>'
-        f"<td>{_marked(notes().get(area.path, ''))}</td><td>{chapters}</td></tr>"
+        f"<td>{marked(notes().get(area.path, ''))}</td><td>{chapters}</td></tr>"
     )
 
 
 def _plain(note: str) -> str:
     return note.replace("`", "")
-
-
-def _marked(note: str) -> str:
-    pieces = escape(note).split("`")
-    return "".join(
-        f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces)
-    )

@@ -10,14 +10,13 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-import yaml
-
 from insidetorch.display import escape
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.run import Result
 from insidetorch.errors import BookError
 from insidetorch.site.book_ledger import Chapter, Ledger
 from insidetorch.site.parts import NO_LEDGER
+from insidetorch.site.written import read_list
 
 OUTCOMES = {"confirmed": "Confirmed", "until": "True until", "refuted": "Refuted"}
 _FILLS = {"confirmed": "--it-good", "until": "--it-note", "refuted": "--it-bad"}
@@ -81,13 +80,8 @@ def read_verdicts(path: Path) -> list[Verdict]:
     :raises BookError: the file is missing or broken, or an entry is malformed; the message names
         it.
     """
-    try:
-        listed = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    except (OSError, yaml.YAMLError) as error:
-        problem = " ".join(str(error).split())
-        raise BookError(f"{path.name} cannot be read ({problem}); mend it.") from error
     found = []
-    for number, entry in enumerate(listed, start=1):
+    for number, entry in enumerate(read_list(path, "sentences, each with an id"), start=1):
         try:
             sources = tuple(
                 Source(
