@@ -20,6 +20,7 @@ _HOME = {
     "figure": "figures",
     "graph": "figures",
     "instructions": "timing",
+    "listing": "listings",
     "matmul_peak": "comparison",
     "measured": "comparison",
     "private": "private",

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import count
 from operator import or_
-from pathlib import Path
 from typing import Any
 
 import graphviz
 import torch
-import torchgen
 from torch import Tensor
 
 from insidetorch import private
@@ -25,6 +23,7 @@ from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.figures import COLOURS, graph
 from miniatures.dispatcher import Dispatcher, Kernel, Keys, Operator, aliases
+from miniatures.generated import tables
 
 AUTOGRAD_BY_HAND = ("AutogradOther", "AutogradNestedTensor")
 
@@ -259,9 +258,9 @@ def backend_select(operator: str) -> str:
     from torchgen.selective_build.selector import SelectiveBuilder
     from torchgen.utils import Target
 
-    folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
-    parsed = parse_native_yaml(str(folder / "native_functions.yaml"), str(folder / "tags.yaml"))
-    function = next(f for f in parsed.native_functions if str(f.func.name) == operator)
+    native, tags, _ = tables()
+    parsed = parse_native_yaml(native, tags).native_functions
+    function = next(f for f in parsed if str(f.func.name) == operator)
     with native_function_manager(function):
         write = ComputeBackendSelect(Target.DEFINITION, SelectiveBuilder.get_nop_selector())
         return str(write(function)).strip()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 
 import torch
 
-from insidetorch.display import Display, escape
+from insidetorch.display import Display
 from insidetorch.errors import BookError
+from insidetorch.listings import listing
 
 
 def recording_function(operator: str) -> str:
@@ -46,47 +46,9 @@ def shipped_header() -> str:
 
 
 def show(code: str, caption: str, *, start: str = "", end: str = "") -> Display:
-    """Show generated C++, its long lines broken.
-
-    :param caption: what it is, such as the name of the function.
-    :param start: begin with the first line that holds this text.
-    :param end: stop at the first line, from there on, that holds this text.
-    :raises BookError: a text is not in the code.
-    """
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import CppLexer
-
-    lines = code.splitlines()
-    first = _line(lines, start, caption) if start else 0
-    last = first + _line(lines[first:], end, caption) if end else len(lines) - 1
-    chosen = "\n".join(_broken(line) for line in lines[first : last + 1])
-    coloured = highlight(chosen, CppLexer(stripnl=False), HtmlFormatter(nowrap=True)).rstrip("\n")
+    """Show generated C++, its long lines broken; see `insidetorch.listing`."""
     note = "written by torchgen from the installed derivatives.yaml, long lines broken"
-    html = (
-        f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(caption)}'
-        f"</span><span>{note}</span></figcaption>"
-        f'<div class="highlight"><pre class="it-code" tabindex="0" role="region" '
-        f'aria-label="{escape(caption)}">{coloured}</pre></div></figure>'
-    )
-    return Display(html, f"{caption} · {note}\n{chosen}")
-
-
-def _broken(line: str, width: int = 80) -> str:
-    """Return a line of C++ as lines of at most `width` characters, broken at spaces."""
-    indent = line[: len(line) - len(line.lstrip())]
-    further = indent + ("// " if line.lstrip().startswith("//") else "    ")
-    parts = textwrap.wrap(
-        line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(parts)
-
-
-def _line(lines: list[str], text: str, caption: str) -> int:
-    for number, line in enumerate(lines):
-        if text in line:
-            return number
-    raise BookError(f"The generated {caption} has no line with {text!r}: choose another text.")
+    return listing(code, caption, note=note, start=start, end=end)
 
 
 def _node(operator: str, template: str) -> str:
@@ -105,16 +67,21 @@ def _function(operator: str) -> Any:
 @cache
 def _differentiable() -> dict[str, Any]:
     """Return every operator that the generator knows, with its derivatives, by name."""
-    packaged = Path(_torchgen("torchgen").__file__).parent / "packaged"
-    native, tags = (
-        str(packaged / f"ATen/native/{name}.yaml") for name in ("native_functions", "tags")
-    )
+    native, tags, packaged = tables()
     parsed = _torchgen("torchgen.gen").parse_native_yaml(native, tags).native_functions
     infos, _ = _torchgen("torchgen.packaged.autograd.load_derivatives").load_derivatives(
-        str(packaged / "autograd/derivatives.yaml"), native, tags
+        f"{packaged}/autograd/derivatives.yaml", native, tags
     )
     matched = _torchgen("torchgen.api.autograd").match_differentiability_info(parsed, infos)
     return {str(one.func.func.name): one for one in matched}
+
+
+def tables() -> tuple[str, str, Path]:
+    """Return the paths of the installed `native_functions.yaml` and `tags.yaml`, and of the folder
+    that the generator's other files are in."""
+    packaged = Path(str(_torchgen("torchgen").__file__)).parent / "packaged"
+    native = packaged / "ATen" / "native"
+    return str(native / "native_functions.yaml"), str(native / "tags.yaml"), packaged
 
 
 def _torchgen(module: str) -> Any:

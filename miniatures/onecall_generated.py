@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +13,10 @@ from typing import Any
 
 import torch
 
-from insidetorch.display import Display, escape
+from insidetorch.display import Display
 from insidetorch.errors import BookError
+from insidetorch.listings import listing
+from miniatures.generated import tables
 
 FILES = (
     "python_torch_functions", "VariableType", "Operators", "RegisterCPU", "RegisterCUDA",
@@ -65,11 +66,8 @@ def main(folder: str, *operators: str) -> None:
         )
     )
     _write_only(operators)
-    packaged = Path(str(gen.__file__)).parent / "packaged"
+    native, tags, packaged = tables()
     where = packaged / "autograd"
-    native, tags = (
-        str(packaged / f"ATen/native/{name}.yaml") for name in ("native_functions", "tags")
-    )
     python.gen(folder, native, tags, str(where / "deprecated.yaml"), str(where / "templates"))
     everything = selective.SelectiveBuilder.get_nop_selector()
     autograd.gen_autograd(native, tags, folder, str(where), everything)
@@ -140,60 +138,18 @@ def show(
     :param end: stop at the first line, from there on, that holds this text.
     :raises BookError: the definition or a text is not there.
     """
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import CppLexer
-
     file, code, number = function(files, name, beginning)
-    lines = code.splitlines()
-    first = _line(lines, start, name) if start else 0
-    last = first + _line(lines[first:], end, name) if end else len(lines) - 1
-    debug = [
-        row
-        for block in re.finditer(r"^ *#ifndef NDEBUG\n.*?#endif$", code, re.M | re.S)
-        for row in range(code.count("\n", 0, block.start()), code.count("\n", 0, block.end()) + 1)
-    ]
-    rows = [
-        (str(number + row) * (file.startswith(WHOLE) and not part), text)
-        for row in range(first, last + 1)
-        if row not in debug
-        for part, text in enumerate(_broken(lines[row]))
-    ]
-    chosen = "\n".join(text for _, text in rows)
-    coloured = highlight(chosen, CppLexer(stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
-    width = max(len(n) for n, _ in rows)
-    body = "".join(
-        f'<span class="it-line" data-n="{n}">{line}\n</span>'
-        for (n, _), line in zip(rows, coloured, strict=False)
+    return listing(
+        code,
+        name,
+        place=file,
+        note="written by torchgen from the installed tables",
+        start=start,
+        end=end,
+        without=r"^ *#ifndef NDEBUG$.*?#endif$|^$",
+        first=number if file.startswith(WHOLE) else None,
+        width=74,
     )
-    note = "written by torchgen from the installed tables"
-    html = (
-        f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(name)}</span>'
-        f'<span class="it-place">{escape(file)}</span><span>{note}</span></figcaption>'
-        f'<div class="highlight"><pre class="it-code" style="--it-digits:{width}" tabindex="0" '
-        f'role="region" aria-label="{escape(name)}">{body}</pre></div></figure>'
-    )
-    plain = [f"{n:>{width}}  {text}".rstrip() for n, text in rows]
-    return Display(html, "\n".join([f"{name} · {file} · {note}", *plain]))
-
-
-def _broken(line: str, width: int = 74) -> list[str]:
-    """Return a line of C++ as lines of at most `width` characters; none for an empty line."""
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.wrap(
-        line,
-        width,
-        subsequent_indent=indent + "    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _line(lines: list[str], text: str, name: str) -> int:
-    for number, line in enumerate(lines):
-        if text in line:
-            return number
-    raise BookError(f"The generated {name} has no line with {text!r}: choose another text.")
 
 
 def registered(dump: str, files: Mapping[str, str]) -> list[tuple[str, str, int, str]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from insidetorch.display import Display, escape
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
+from insidetorch.listings import listing
 
 PROGRAM = ("g++ -std=c++17 main.cpp -o main", "./main")
 """The commands for a program of one file."""
@@ -71,7 +72,9 @@ class Session:
         """Return the files as listings, and the commands with what they wrote."""
         listings = [(name, text.strip("\n")) for name, text in self.files.items() if files]
         said = [line for step in self.steps for line in (f"$ {step.command}", *step.telling)]
-        html = "".join(_listing(name, text) for name, text in listings)
+        html = "".join(
+            listing(text, name, note="our own", first=1, width=0).html for name, text in listings
+        )
         text = "\n\n".join(f"{name}\n{text}" for name, text in listings)
         if output:
             html += (
@@ -144,21 +147,3 @@ def _run(command: str, folder: Path) -> Step:
     if torch:
         said = said.replace(str(torch.root), "$TORCH")
     return Step(command, done.returncode, tuple(said.splitlines()))
-
-
-def _listing(name: str, text: str) -> str:
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import CppLexer
-
-    coloured = highlight(text, CppLexer(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True))
-    lines = "".join(
-        f'<span class="it-line" data-n="{number}">{line}\n</span>'
-        for number, line in enumerate(coloured.rstrip("\n").split("\n"), start=1)
-    )
-    return (
-        f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(name)}</span>'
-        '<span>our own</span></figcaption><div class="highlight"><pre class="it-code" '
-        f'style="--it-digits:2" tabindex="0" role="region" aria-label="{escape(name)}">'
-        f"{lines}</pre></div></figure>"
-    )
