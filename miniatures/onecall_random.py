@@ -13,11 +13,19 @@ import torch
 from insidetorch import private
 from miniatures.onecall_args import Signature, choose
 
-FUNCTIONS = [
+_CANDIDATES = [
     "add", "sub", "mul", "div", "pow", "clamp", "sum", "mean", "cumsum", "gather", "addmm", "bmm",
     "eq", "lt", "remainder", "fmod", "lerp", "addcmul", "any", "all", "prod", "argmax", "unsqueeze",
     "transpose", "masked_fill", "flip", "atan2", "bucketize", "nansum", "logsumexp",
 ]  # fmt: skip
+
+
+def _takes_names(function: str) -> bool:
+    """Tell whether an overload takes names of dimensions; torch 2.11 has such, 2.13 does not."""
+    return any("name" in one.lower() for one in getattr(torch.ops.aten, function).overloads())
+
+
+FUNCTIONS = [name for name in _CANDIDATES if not _takes_names(name)]
 """Functions whose overloads all reach the dispatcher under their own name."""
 
 POOL: dict[str, Sequence[Callable[[], Any]]] = {
