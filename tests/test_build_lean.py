@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from bs4 import BeautifulSoup
 from fontTools.ttLib import TTFont
 
 from insidetorch.build.lean import Names, lean, names, rules_in_use
@@ -82,6 +83,24 @@ def test_a_site_gets_one_sheet_late_scripts_and_a_small_font(site: Path) -> None
     assert "defer" not in (site / "search.html").read_text()
     font = TTFont(site / "_static/icons.woff")
     assert set(font.getBestCmap()) == {0xF6C5} and 'src:url(icons.woff) format("woff")' in css
+
+
+@pytest.mark.parametrize(
+    ("code", "style"),
+    [
+        ("<pre>a</pre>", "--it-rows:1"),
+        ('<pre class="c"><span>a\n</span><span>b\n</span></pre>', "--it-rows:2"),
+        ('<pre style="--it-digits:2">a\n\nb</pre>', "--it-rows:3;--it-digits:2"),
+        ('<pre style="white-space: pre-wrap">a\nb</pre>', "white-space: pre-wrap"),
+    ],
+)
+def test_code_says_how_many_rows_it_has(code: str, style: str, site: Path) -> None:
+    page = site / "index.html"
+    page.write_text(page.read_text() + code)
+    lean(site)
+    found = BeautifulSoup(page.read_text(), "html.parser").select_one("pre")
+    assert found is not None and found["style"] == style
+    assert found.text == BeautifulSoup(code, "html.parser").text
 
 
 def test_a_site_without_sheets_stays_as_it_is(tmp_path: Path) -> None:

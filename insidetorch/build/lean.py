@@ -20,6 +20,7 @@ _NAMES = re.compile(r'\b(?:class|id)=(?:"([^"]*)"|\'([^\']*)\')')
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAME = re.compile(r"[.#]((?:\\.|[\w-])+)")
 _URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
+_CODE = re.compile(r"<pre\b(?P<attributes>[^>]*)>(?P<body>.*?)</pre>", re.DOTALL)
 _PRIVATE_USE = range(0xE000, 0xF900)
 
 
@@ -42,7 +43,8 @@ def lean(site: Path) -> None:
     """Rewrite the pages of a site, in place.
 
     Style sheets become one, with the rules that some page or script can use; icon fonts keep the
-    icons that are used; scripts wait until the page is read. Pages look and act as before.
+    icons that are used; scripts wait until the page is read; code says how many rows it has, so
+    that a browser can leave it out until it is in view. Pages look and act as before.
 
     :param site: the folder of a rendered site.
     """
@@ -173,6 +175,7 @@ def _page(path: Path, text: str, bundle: Path) -> str:
     assert first is not None
     head, tail = text[: first.start()], text[first.start() :]
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
+    text = _CODE.sub(_with_rows, text)
     # The page of the search starts its scripts itself, one after the other.
     if "searchtools.js" in text:
         return text
@@ -184,3 +187,17 @@ def _page(path: Path, text: str, bundle: Path) -> str:
         return f"<script defer{found[1]}></script>"
 
     return _SCRIPT.sub(late, text)
+
+
+def _with_rows(found: re.Match[str]) -> str:
+    """Return preformatted text that says how many rows it has, if its lines do not wrap."""
+    attributes = found["attributes"]
+    if "pre-wrap" in attributes:
+        return found[0]
+    text = re.sub(r"<[^>]*>", "", found["body"]).removesuffix("\n")
+    rows = "--it-rows:" + str(text.count("\n") + 1)
+    if 'style="' in attributes:
+        attributes = attributes.replace('style="', f'style="{rows};')
+    else:
+        attributes += f' style="{rows}"'
+    return f"<pre{attributes}>{found['body']}</pre>"
