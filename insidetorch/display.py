@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as _html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -76,7 +76,7 @@ def in_ipython() -> bool:
 
 def table(
     header: Sequence[str],
-    rows: Sequence[Sequence[object]],
+    rows: Iterable[Sequence[object]],
     *,
     caption: str = "",
     numeric: Sequence[int] = (),
@@ -92,7 +92,7 @@ def table(
     :param prose: the cells hold sentences; on a narrow page each row becomes a list.
     :param record: what the ledger keeps of it.
     """
-    right = set(numeric)
+    right, rows = set(numeric), list(rows)
 
     def cell(tag: str, index: int, value: object) -> str:
         body = value.html if isinstance(value, Display) else escape(value)
@@ -101,14 +101,14 @@ def table(
         label = f' data-label="{escape(header[index])}"' if prose and tag == "td" else ""
         return f"<{tag}{scope}{align}{label}>{body}</{tag}>"
 
-    head = "".join(cell("th", i, title) for i, title in enumerate(header))
+    head = "".join(cell("th" if title else "td", i, title) for i, title in enumerate(header))
     body = "".join(
         "<tr>" + "".join(cell("td", i, value) for i, value in enumerate(row)) + "</tr>"
         for row in rows
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     html = (
-        '<div class="it it-scroll" tabindex="0" role="region" '
+        '<div class="it it-scroll" tabindex="0" role="group" '
         f'aria-label="{escape(caption or "table")}">'
         f'<table class="it-table{" it-prose" if prose else ""}">{title}'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -213,7 +213,7 @@ def _table(definition: Definition, rows: Sequence[Row]) -> str:
             out.append(f'<span class="it-line" data-n="{row.number}">{line}\n</span>')
     return (
         f'<div class="highlight"><pre class="it-code" style="--it-digits:{width}" tabindex="0" '
-        f'role="region" aria-label="{escape(definition.symbol)}">'
+        f'role="group" aria-label="{escape(definition.symbol or definition.file)}">'
         f"{''.join(out)}</pre></div>"
     )
 

@@ -70,7 +70,7 @@ def _code(rows: Sequence[tuple[str, str]], language: str, title: str, digits: in
     lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     text = "\n".join(text for _, text in rows)
     coloured = highlight(text, lexer, HtmlFormatter(nowrap=True)).split("\n")
-    label = f'tabindex="0" role="region" aria-label="{escape(title)}"'
+    label = f'tabindex="0" role="group" aria-label="{escape(title)}"'
     if not digits:
         body = "\n".join(coloured[: len(rows)])
         return f'<pre class="it-code" {label}>{body}</pre>'

@@ -471,7 +471,7 @@ def _display(frames: Sequence[Frame], what: str, note: str, python: bool) -> Sta
                 f"<td>{_breakable(frame.where)}</td></tr>"
             )
     html = (
-        '<div class="it it-stack it-scroll" tabindex="0" role="region" '
+        '<div class="it it-stack it-scroll" tabindex="0" role="group" '
         f'aria-label="{escape(caption)}">'
         f'<table class="it-table"><caption>{escape(caption)}</caption><thead><tr>'
         '<th scope="col">layer</th><th scope="col">function</th><th scope="col">where</th>'

@@ -140,7 +140,7 @@ def seen(title: str, lines: Sequence[str], status: int | None) -> Seen:
         f'<figure class="it it-excerpt"><figcaption><span class="it-symbol">{escape(title)}</span>'
         f'</figcaption><div class="highlight"><pre class="it-code" '
         f'style="padding-left: 0.8em; white-space: pre-wrap; overflow-wrap: anywhere" '
-        f'tabindex="0" role="region" aria-label="{escape(title)}">{escape(text)}</pre></div>'
+        f'tabindex="0" role="group" aria-label="{escape(title)}">{escape(text)}</pre></div>'
         "</figure>"
     )
     return Seen(html, f"{title}\n{text}", None, title, short, status)

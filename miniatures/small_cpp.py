@@ -78,7 +78,7 @@ class Session:
         text = "\n\n".join(f"{name}\n{text}" for name, text in listings)
         if output:
             html += (
-                '<div class="it"><pre class="it-tree" tabindex="0" role="region" '
+                '<div class="it"><pre class="it-tree" tabindex="0" role="group" '
                 f'aria-label="Commands and their output">{escape(chr(10).join(said))}</pre></div>'
             )
             text += "\n\n" + "\n".join(said)

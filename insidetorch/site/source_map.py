@@ -103,7 +103,7 @@ def _half(
         f'<figure class="it-map-figure"><figcaption>{caption}</figcaption>'
         f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="group" '
         f'aria-label="Map of PyTorch’s {escape(name)}; the table below says the same">{boxes}</svg>'
-        f'</figure><div class="it-scroll" tabindex="0" role="region" aria-label="{escape(name)} by '
+        f'</figure><div class="it-scroll" tabindex="0" role="group" aria-label="{escape(name)} by '
         f'folder"><table class="it-table it-map-table"><thead><tr><th scope="col">Folder</th>'
         '<th scope="col" class="it-num">Lines</th><th scope="col">What it holds</th>'
         f'<th scope="col">Quoted in</th></tr></thead><tbody>{rows}</tbody></table></div>'
