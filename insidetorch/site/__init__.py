@@ -19,6 +19,7 @@ from insidetorch.address import Address
 from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
+    excerpt_links,
     glossary,
     mathml,
     own_host,
@@ -64,6 +65,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, GeneratedPart)
     still_true.register(app)
     glossary.register(app)
+    excerpt_links.register(app)
     architecture.register(app)
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
