@@ -110,6 +110,10 @@ def test_a_page_opens_quietly(
         page.wait_for_timeout(200)
         assert troubles == []
         assert too_wide(page) == []
+        if viewport == PHONE:
+            # What a small phone shows, and a desktop at four times the size.
+            page.set_viewport_size({"width": 320, "height": 640})
+            assert too_wide(page) == []
         about = page.locator("meta[name=description]").first.get_attribute("content")
         assert about
         title = page.locator("article h1").first.inner_text().rstrip("#").strip()
@@ -193,6 +197,16 @@ def test_a_page_is_accessible(browser: Browser, address: str, doc: str, theme: A
         assert found == []
     finally:
         context.close()
+
+
+def test_every_picture_says_in_words_what_it_shows() -> None:
+    lacking = [
+        f"{path.relative_to(SITE)}: {str(picture)[:100]}"
+        for path in pages()
+        for picture in soup(path).select("article figure svg, article img")
+        if len(str(picture.get("aria-label") or picture.get("alt") or "").split()) < 3
+    ]
+    assert lacking == []
 
 
 @pytest.mark.parametrize("doc", CHAPTERS)
