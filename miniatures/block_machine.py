@@ -118,7 +118,9 @@ class Machine:
     def _count(self, traffic: Traffic, pointer: Pointer, at: Tensor) -> Tensor:
         size, length = pointer.memory.element_size(), pointer.memory.numel()
         if at.numel() and (at.min() < 0 or at.max() >= length):
-            raise IllegalAccess(f"program {self._place} touches element {int(at.max())} of {length}")
+            raise IllegalAccess(
+                f"program {self._place} touches element {int(at.max())} of {length}"
+            )
         traffic.asked += at.numel() * size
         traffic.sectors += torch.unique(at * size // SECTOR).numel()
         return at

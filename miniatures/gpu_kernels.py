@@ -14,7 +14,9 @@ except ImportError:  # the machine lends them its own language
     tl: Any = None  # type: ignore[no-redef]
 
 
-def silu_times(x: tl.tensor, y: tl.tensor, out: tl.tensor, n: tl.tensor, BLOCK: tl.constexpr) -> None:
+def silu_times(
+    x: tl.tensor, y: tl.tensor, out: tl.tensor, n: tl.tensor, BLOCK: tl.constexpr
+) -> None:
     """Write ``silu(x) * y``: what eager PyTorch does in two kernels."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
@@ -44,7 +46,13 @@ def softmax(x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexp
 
 
 def layer_norm(
-    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor, columns: tl.tensor, eps: tl.tensor, BLOCK: tl.constexpr
+    x: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    out: tl.tensor,
+    columns: tl.tensor,
+    eps: tl.tensor,
+    BLOCK: tl.constexpr,
 ) -> None:
     """Write the layer norm of each row, with the variance taken around the mean."""
     at = tl.arange(0, BLOCK)
@@ -59,7 +67,12 @@ def layer_norm(
 
 
 def transpose(
-    x: tl.tensor, out: tl.tensor, rows: tl.tensor, columns: tl.tensor, TALL: tl.constexpr, WIDE: tl.constexpr
+    x: tl.tensor,
+    out: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    TALL: tl.constexpr,
+    WIDE: tl.constexpr,
 ) -> None:
     """Write the transpose; one program moves a tile of TALL rows and WIDE columns."""
     row = tl.program_id(0) * TALL + tl.arange(0, TALL)

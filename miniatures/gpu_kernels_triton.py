@@ -36,6 +36,8 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "matmul, ieee": ("matmul", "pppiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "ieee"}, 4),
     "matmul, tf32": ("matmul", "pppiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "tf32"}, 4),
     "matmul, bf16": ("matmul", "hhhiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "ieee"}, 4),
+    "matmul, bf16, any sizes": (
+        "matmul", "hhhuuu", {"M": 64, "N": 64, "K": 32, "PRECISION": "ieee"}, 4),
     "attention, bf16": (
         "attention", "hhhhif", {"BLOCK": 64, "WIDTH": 64, "PRECISION": "ieee"}, 4),
 }  # fmt: skip
