@@ -64,7 +64,11 @@ class Machine:
     _grid: tuple[int, ...] = ()
 
     def run(
-        self, kernel: Callable[..., None], grid: Sequence[int], *args: Any, **options: Any
+        self,
+        kernel: Callable[..., None],
+        grid: Sequence[int],
+        *args: Any,
+        **options: Any,
     ) -> Machine:
         """Run a kernel for every point of the grid, and return the machine.
 
@@ -75,7 +79,7 @@ class Machine:
         assert isinstance(kernel, FunctionType)
         names = {**kernel.__globals__, "tl": self.language()}
         bound = FunctionType(kernel.__code__, names, kernel.__name__)
-        given = [Pointer(value) if isinstance(value, Tensor) else value for value in args]
+        given = [Pointer(v) if isinstance(v, Tensor) else v for v in args]
         self._grid = tuple(grid)
         for place in itertools.product(*map(range, grid)):
             self._place = place
@@ -116,11 +120,11 @@ class Machine:
         return left.float() @ right.float()
 
     def _count(self, traffic: Traffic, pointer: Pointer, at: Tensor) -> Tensor:
-        size, length = pointer.memory.element_size(), pointer.memory.numel()
+        memory = pointer.memory
+        size, length = memory.element_size(), memory.numel()
         if at.numel() and (at.min() < 0 or at.max() >= length):
-            raise IllegalAccess(
-                f"program {self._place} touches element {int(at.max())} of {length}"
-            )
+            where = f"program {self._place} touches element {int(at.max())}"
+            raise IllegalAccess(f"{where} of {length}")
         traffic.asked += at.numel() * size
         traffic.sectors += torch.unique(at * size // SECTOR).numel()
         return at

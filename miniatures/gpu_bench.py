@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -136,9 +137,11 @@ def attentions(
 
 def transpose_in_cpp() -> Callable[[Tensor], Tensor]:
     """Return the transpose in CUDA C++, compiled by nvcc; it takes half a minute."""
-    from torch.utils.cpp_extension import load_inline
+    from torch.utils import cpp_extension
 
-    made = load_inline(
+    build: Any = cpp_extension.load_inline
+
+    made = build(
         "book_transpose",
         cpp_sources="torch::Tensor transposed(torch::Tensor x);",
         cuda_sources="#include <ATen/cuda/CUDAContext.h>\n" + TRANSPOSE + _LAUNCH,

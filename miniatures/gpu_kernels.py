@@ -35,13 +35,15 @@ def row_sum(x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexp
     tl.store(out + row, tl.sum(total, axis=0))
 
 
-def softmax(x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexpr) -> None:
+def softmax(
+    x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """Write the softmax of each row; one program holds one row in registers."""
     at = tl.arange(0, BLOCK)
     inside = at < columns
     start = tl.program_id(0) * columns
-    value = tl.load(x + start + at, mask=inside, other=-float("inf")).to(tl.float32)
-    value = tl.exp(value - tl.max(value, axis=0))
+    value = tl.load(x + start + at, mask=inside, other=-float("inf"))
+    value = tl.exp(value.to(tl.float32) - tl.max(value, axis=0))
     tl.store(out + start + at, value / tl.sum(value, axis=0), mask=inside)
 
 

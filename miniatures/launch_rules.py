@@ -43,7 +43,12 @@ class Occupancy:
     share: float
 
 
-def occupancy(chip: Chip, threads: int, registers: int = 0, shared: int = 0) -> Occupancy:
+def occupancy(
+    chip: Chip,
+    threads: int,
+    registers: int = 0,
+    shared: int = 0,
+) -> Occupancy:
     """Return how many blocks fit into an SM.
 
     Registers are given to whole warps, in lots of 256, and each of an SM's four parts has a
