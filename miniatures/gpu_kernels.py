@@ -38,7 +38,7 @@ def row_sum(x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexp
 def softmax(
     x: tl.tensor, out: tl.tensor, columns: tl.tensor, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Write the softmax of each row; one program holds one row in registers."""
+    """Write the softmax of each row; a program holds one row."""
     at = tl.arange(0, BLOCK)
     inside = at < columns
     start = tl.program_id(0) * columns

@@ -55,14 +55,16 @@ def occupancy(
     quarter of them. Shared memory is given in lots of 128 bytes.
     """
     warps = _up(threads, WARP)
-    limits = {"blocks": chip.blocks, "threads": chip.threads // WARP // warps}
+    limits = {"blocks": chip.blocks}
+    limits["threads"] = chip.threads // WARP // warps
     if registers:
         of_a_warp = _up(registers * WARP, 256) * 256
         limits["registers"] = chip.registers // 4 // of_a_warp * 4 // warps
     asked = _up(shared + 1024, 128) * 128
     limits["shared memory"] = chip.shared // asked
     limit = min(limits, key=lambda name: limits[name])
-    return Occupancy(limits[limit], limit, limits[limit] * warps * WARP / chip.threads)
+    share = limits[limit] * warps * WARP / chip.threads
+    return Occupancy(limits[limit], limit, share)
 
 
 @dataclass(frozen=True)
