@@ -764,3 +764,18 @@ def kernel_library(namespace: str, place: str) -> Any:
     with_keyset)``. What it registered goes when it goes. Seen in 2.13 and 2.15.
     """
     return _KERNEL_LIBRARY.get()("FRAGMENT", namespace, "", place, 0)
+
+
+# ── Data sheets of GPUs (chapter gpu-performance) ───────────────────────────────────────────────
+
+_DEVICE_SHEETS = _Name(
+    "torch._inductor.analysis.device_info._device_mapping", ("2.11", "2.13", "2.15")
+)
+
+
+def device_sheets() -> dict[str, Any]:
+    """Return the data sheets that Inductor judges kernels by: name of a GPU → `DeviceInfo`.
+
+    `torch._inductor.analysis.device_info._device_mapping`. Seen in 2.11, 2.13 and 2.15.
+    """
+    return dict(_DEVICE_SHEETS.get())
