@@ -20,7 +20,7 @@ LANES, LEVELS, ROWS = 5, 4, 8
 """How many lanes and levels are drawn, and how many rows the table has."""
 
 _COLOUR = {"cpu_op": "a", "user_annotation": "b", "kernel": "c", "python_function": "e"}
-_WIDTH = 46
+_WIDTH = 42
 """Characters that fit beside each other in the drawing."""
 
 
@@ -127,7 +127,7 @@ def _draw(lanes: dict[str, list[Event]]) -> Any:
                         (event.start + event.duration / 2) / of_unit,
                         top + event.depth + 0.5,
                         label if len(label) <= room else label[: room - 1] + "…",
-                        ha="center", va="center", size=10, color=COLOURS["pane"],
+                        ha="center", va="center", size=11, color=COLOURS["pane"],
                     )  # fmt: skip
             ticks.append((top + heights[lane] / 2, lane))
             top += heights[lane] + 0.6

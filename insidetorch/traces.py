@@ -117,7 +117,7 @@ def files(notebooks: Iterable[Mapping[str, Any]]) -> dict[str, bytes]:
 
     Each comes twice: as it was written, and with nothing but its events, for the viewer.
     """
-    found = {}
+    found: dict[str, bytes] = {}
     for notebook in notebooks:
         for cell in notebook["cells"]:
             for output in cell.get("outputs", ()):
