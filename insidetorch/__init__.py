@@ -32,6 +32,7 @@ _HOME = {
     "source": "excerpts",
     "style": "figures",
     "table": "display",
+    "timeline": "timelines",
     "trace_ops": "ops",
     "triton_code": "pretend",
     "verdict": "claims",

@@ -21,10 +21,12 @@ from insidetorch.build.project import Chapter, Project
 from insidetorch.build.render import Renderer
 from insidetorch.build.runs import Failure, Run
 from insidetorch.build.stage import stage
+from insidetorch.build.viewer import viewer
 from insidetorch.build.wheel import start_wheel
 from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import cores
+from insidetorch.traces import files
 
 INTERRUPTED = 130
 
@@ -140,7 +142,13 @@ def build_book(project: Project, options: Options, console: Console) -> int:
             wheel = None
         if not complaints:
             downloads = readers.downloads(project, chapters, merged, wheel)
-            new = publish.assemble(project, renderer.output, downloads, outcome.fresh, wheel)
+            traces = files(merged.values())
+            shown_by = viewer(project.cache) if traces else None
+            if traces and shown_by is None:
+                console.print("  no viewer of traces (npm brings it); they are there to download")
+            new = publish.assemble(
+                project, renderer.output, downloads, outcome.fresh, wheel, traces, shown_by
+            )
             lacking = publish.lacking(new, pages)
             problems += lacking
             if not lacking:

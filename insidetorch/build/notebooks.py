@@ -12,6 +12,7 @@ from insidetorch.build.project import Chapter
 from insidetorch.display import strip_style
 from insidetorch.ledger import RECORD_MIME
 from insidetorch.recordings import stage_cell
+from insidetorch.traces import TRACE_MIME
 
 # Either a fenced block, which is left alone, or the target of a link.
 _LINK = re.compile(
@@ -58,6 +59,7 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
             if data is None:
                 continue
             data.pop(RECORD_MIME, None)
+            data.pop(TRACE_MIME, None)
             if isinstance(data.get("text/html"), str):
                 data["text/html"] = strip_style(data["text/html"])
     return shown

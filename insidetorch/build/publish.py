@@ -11,7 +11,9 @@ from typing import Any
 
 from insidetorch.build.lean import lean
 from insidetorch.build.project import Chapter, Page, Project
+from insidetorch.build.viewer import PLACE as VIEWER
 from insidetorch.recordings import artifacts
+from insidetorch.traces import link_viewer
 
 FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
@@ -26,12 +28,16 @@ def assemble(
     downloads: Mapping[str, Mapping[str, Any]],
     fresh: Iterable[str],
     wheel: Path | None,
+    traces: Mapping[str, bytes],
+    viewer: Path | None,
 ) -> Path:
     """Make the new site beside the published one and return its folder.
 
     :param downloads: chapter → notebook as readers get it.
     :param fresh: the chapters executed in this build.
     :param wheel: the toolkit's wheel, or None if the book has none.
+    :param traces: path below the site → trace of a profile.
+    :param viewer: the folder of the viewer of traces, or None if there is none.
     """
     new = project.build / "html.new"
     shutil.rmtree(new, ignore_errors=True)
@@ -47,14 +53,19 @@ def assemble(
     if wheel is not None:
         (new / "_static").mkdir(exist_ok=True)
         shutil.copy2(wheel, new / "_static" / wheel.name)
+    for name, content in traces.items():
+        (new / name).parent.mkdir(parents=True, exist_ok=True)
+        (new / name).write_bytes(content)
     lean(new)
+    if traces and viewer is not None:
+        shutil.copytree(viewer, new / VIEWER, dirs_exist_ok=True)
     _complete_entrance(new / "index.html")
     fresh = frozenset(fresh)
     for doc in downloads:
         page = new / f"{doc}.html"
         if page.is_file():
             text = page.read_text(encoding="utf-8")
-            filled = fill_markers(text, fresh)
+            filled = link_viewer(fill_markers(text, fresh), VIEWER if viewer else None)
             if filled != text:
                 page.write_text(filled, encoding="utf-8")
     return new

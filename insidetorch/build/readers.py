@@ -11,6 +11,7 @@ from typing import Any
 from insidetorch.build.plain import TARGET, Place, plain
 from insidetorch.build.project import Chapter, Project
 from insidetorch.facts import torch_facts
+from insidetorch.traces import TRACE_MIME
 
 _INSTALL = """\
 # Installs the book's toolkit, and torch {torch} if there is no torch.
@@ -52,6 +53,8 @@ def _given(
     for cell in given["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = plain(cell["source"], here)
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(TRACE_MIME, None)
     about = given["metadata"]["insidetorch"]
     first = [_markdown("about", _about(project, chapter, about))]
     if wheel is not None:
