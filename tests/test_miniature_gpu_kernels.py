@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,6 +88,26 @@ class TestKernels:
     def test_instructions_are_counted_in_ptx(self) -> None:
         ptx = "\tld.global.v4.b32 {%r1}, [%rd];\n\t@%p1 ld.global.b32 %r;\n// ld.global.b32 x\n"
         assert instructions(ptx) == {"ld.global.v4.b32": 1, "ld.global.b32": 1}
+
+    @needs_triton
+    def test_what_a_gpu_will_time_is_right_under_the_interpreter(self) -> None:
+        code = """
+import torch
+from miniatures.gpu_bench import attentions, contest, products
+for entry in contest(5, 70, "cpu").values():
+    torch.testing.assert_close(entry.own(), entry.eager(), atol=1e-5, rtol=1e-5)
+entry = products(70, torch.float32, "cpu")
+torch.testing.assert_close(entry.own(), entry.eager(), atol=1e-4, rtol=1e-4)
+(q, k, v), own = attentions(2, 70, torch.float16, "cpu")
+right = torch.nn.functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
+torch.testing.assert_close(own().float(), right, atol=2e-3, rtol=1e-2)
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+            env={**os.environ, "TRITON_INTERPRET": "1",
+                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )  # fmt: skip
+        assert not done.returncode, done.stderr
 
 
 class TestMachine:
