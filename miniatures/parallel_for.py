@@ -13,7 +13,12 @@ Chunk = tuple[int, int, int]
 
 
 def chunks(
-    begin: int, end: int, grain: int = GRAIN_SIZE, threads: int = 1, *, inside: bool = False
+    begin: int,
+    end: int,
+    grain: int = GRAIN_SIZE,
+    threads: int = 1,
+    *,
+    inside: bool = False,
 ) -> list[Chunk]:
     """Cut ``begin … end`` as `at::parallel_for` does.
 
@@ -28,8 +33,8 @@ def chunks(
         return [(0, begin, end)]
     tasks = min(threads, _divup(count, grain)) if grain else threads
     size = _divup(count, tasks)
-    starts = range(begin, end, size)
-    return [(thread, start, min(end, start + size)) for thread, start in enumerate(starts)]
+    starts = enumerate(range(begin, end, size))
+    return [(thread, first, min(end, first + size)) for thread, first in starts]
 
 
 def for_each(
@@ -41,7 +46,13 @@ def for_each(
     return chunks(0, numel, grain, threads, inside=inside)
 
 
-def started(count: int, grain: int = GRAIN_SIZE, threads: int = 1, *, inside: bool = False) -> int:
+def started(
+    count: int,
+    grain: int = GRAIN_SIZE,
+    threads: int = 1,
+    *,
+    inside: bool = False,
+) -> int:
     """Return how many threads wake up for a loop, with or without a chunk."""
     cut = chunks(0, count, grain, threads, inside=inside)
     parallel = count > max(grain, 1) and threads > 1 and not inside
@@ -89,8 +100,9 @@ class Cost:
     def seconds(self, numel: int, threads: int, grain: int = GRAIN_SIZE) -> float:
         """Predict how long an elementwise operator takes.
 
-        The busiest core decides. Chunks are dealt out to the cores in turn: with more chunks than
-        cores, somebody runs two. No number of cores makes the memory faster.
+        The busiest core decides. Chunks are dealt out to the cores in turn: with
+        more chunks than cores, somebody runs two. No number of cores makes the
+        memory faster.
         """
         cut = for_each(numel, threads, grain)
         load = [0] * self.cores

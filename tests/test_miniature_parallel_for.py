@@ -1,4 +1,4 @@
-"""`miniatures.parallel_for` against the real `at::parallel_for`: the same chunks, threads and bits."""
+"""`miniatures.parallel_for` against `at::parallel_for`: the same chunks, threads and bits."""
 
 from __future__ import annotations
 
