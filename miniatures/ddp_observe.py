@@ -6,6 +6,8 @@ The private names of PyTorch that the chapter on DDP needs are all in this file.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.checkpoint import checkpoint
 
 from insidetorch import private
 from miniatures.ddp_ranks import local_interface, loopback
@@ -51,6 +54,22 @@ class Backwards(nn.Module):
         return x
 
 
+class Twice(nn.Module):
+    """A layer that is applied twice, each time under a checkpoint; `alone` or after another."""
+
+    def __init__(self, alone: bool, reentrant: bool) -> None:
+        super().__init__()
+        self.first = nn.Identity() if alone else nn.Linear(8, 8)
+        self.layer, self.reentrant = nn.Linear(8, 8), reentrant
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Apply the layers; backward computes what the checkpoints dropped again."""
+        x = self.first(x)
+        for _ in range(2):
+            x = checkpoint(self.layer, x, use_reentrant=self.reentrant)
+        return x
+
+
 def chain(count: int = 4, width: int = 8, seed: int = 0) -> nn.Sequential:
     """Return `count` square linear layers, one after the other, the same ones on each rank."""
     torch.manual_seed(seed)
@@ -74,6 +93,21 @@ def error_of(function: Callable[[], object]) -> str:
 def report(ddp: DDP) -> dict[str, Any]:
     """Return what DDP's logger has collected: `DistributedDataParallel._get_ddp_logging_data`."""
     return dict(ddp._get_ddp_logging_data())  # type: ignore[no-untyped-call]
+
+
+def mixed_precision(dtype: torch.dtype) -> Any:
+    """Return DDP's own setting for computing and reducing in a type: `_MixedPrecision`."""
+    from torch.nn.parallel import distributed
+
+    return distributed._MixedPrecision(param_dtype=dtype, reduce_dtype=dtype)
+
+
+def default_caps() -> tuple[int, int]:
+    """Return the default caps, in bytes: of the first rebuilt bucket, and of the others."""
+    from torch.nn.parallel import distributed
+
+    config = distributed._BucketCapacityConfig.create(None, None, False)
+    return config.first_bucket_bytes_cap, config.bucket_bytes_cap
 
 
 def default_assignment(params: Sequence[torch.Tensor], caps: list[int]) -> list[list[int]]:
@@ -189,12 +223,12 @@ def fake_ranks(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def one_rank() -> Iterator[None]:
-    """Make this process the only rank of a gloo group, for as long as the block lasts."""
+def one_rank(backend: str = "gloo") -> Iterator[None]:
+    """Make this process the only rank of a group, for as long as the block lasts."""
     with TemporaryDirectory(prefix="rank-") as folder:
         store = dist.FileStore(f"{folder}/store", 1)  # type: ignore[attr-defined]
         with local_interface():
-            dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+            dist.init_process_group(backend, store=store, rank=0, world_size=1)
         try:
             yield
         finally:
@@ -244,24 +278,38 @@ dist.destroy_process_group()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: what it printed, its signal if one killed it, and its last frames."""
+    """How a process ended: what it printed, the signal that killed it, its innermost frames.
+
+    :param native: the C++ functions of ``c10d`` on the stack, the innermost first; None without
+        gdb, or where gdb must not watch a process.
+    """
 
     printed: list[str]
     signal: str
     python: list[str]
+    native: list[str] | None = None
 
 
-def construct_under(level: str, timeout: float = 120) -> Ended:
-    """Construct a DDP module on one gloo rank, in a process of its own, at a debug level."""
+def construct_under(level: str, gdb: bool = False, timeout: float = 120) -> Ended:
+    """Construct a DDP module on one gloo rank, in a process of its own, at a debug level.
+
+    :param gdb: have gdb watch the process, where there is one that may.
+    """
     environment = {**os.environ, **loopback(), "TORCH_DISTRIBUTED_DEBUG": level}
-    done = subprocess.run(
-        [sys.executable, "-c", _CRASH],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    frames = [line.split()[-1] for line in done.stderr.splitlines() if line.startswith("  File")]
+    program = [sys.executable, "-c", _CRASH]
+    watch = ["gdb", "-batch", "-ex", "run", "-ex", "bt 4", "-ex", "continue", "--args"]
+    for command in ([*watch, *program], program) if gdb and shutil.which("gdb") else (program,):
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        lines = (done.stdout + done.stderr).splitlines()
+        printed = [line for line in lines if re.fullmatch(r"_?ProcessGroup\w+|constructed", line)]
+        if printed:
+            break
     killed = signal.Signals(-done.returncode).name if done.returncode < 0 else ""
-    return Ended(done.stdout.split(), killed, frames)
+    native = None
+    if command is not program:
+        native = re.findall(r"^#\d+ .* in (c10d::\S+?)\s?\(", done.stdout, re.MULTILINE)
+        killed = "".join(re.findall(r"received signal (\w+)", done.stdout)[:1])
+    frames = [line.split()[-1] for line in lines if line.startswith("  File ")]
+    return Ended(printed, killed, frames, native)

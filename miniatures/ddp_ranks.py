@@ -56,12 +56,12 @@ class Ranks:
     def __del__(self) -> None:
         self.close()
 
-    def __call__(self, function: Callable[..., Any], *values: Any) -> list[Any]:
-        """Run `function(rank, *values)` on every rank and return the results by rank."""
+    def __call__(self, function: Callable[..., Any], *values: Any, **options: Any) -> list[Any]:
+        """Run `function(rank, *values, **options)` on every rank; return the results by rank."""
         if not self.processes:
             self._start()
         try:
-            call = _pickled((function, values))
+            call = _pickled((function, values, options))
             for process in self.processes:
                 _send(_pipe(process.stdin), call)
             answers = self._answers()
@@ -234,8 +234,8 @@ def _work() -> None:
     while (data := calls()) is not None:
         try:
             torch.manual_seed(rank)
-            function, values = pickle.loads(data)
-            answer = _pickled((True, function(rank, *values)))
+            function, values, options = pickle.loads(data)
+            answer = _pickled((True, function(rank, *values, **options)))
         except Exception as error:
             answer = _pickled((False, f"{type(error).__name__}: {error}"))
         _send(answers, answer)
