@@ -104,10 +104,10 @@ def mixed_precision(dtype: torch.dtype) -> Any:
 
 def default_caps() -> tuple[int, int]:
     """Return the default caps, in bytes: of the first rebuilt bucket, and of the others."""
-    from torch.nn.parallel import distributed
-
-    config = distributed._BucketCapacityConfig.create(None, None, False)
-    return config.first_bucket_bytes_cap, config.bucket_bytes_cap
+    with fake_ranks(2):
+        told = report(DDP(nn.Linear(1, 1)))
+    first: int = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
+    return first, int(told["bucket_cap_bytes"])
 
 
 def default_assignment(params: Sequence[torch.Tensor], caps: list[int]) -> list[list[int]]:
