@@ -13,7 +13,7 @@ from insidetorch import private
 
 
 def assign_buckets(
-    params: Sequence[torch.Tensor], caps: Sequence[int], order: Sequence[int] | None = None
+    params: Sequence[torch.Tensor], caps: Sequence[int], order: list[int] | None = None
 ) -> list[list[int]]:
     """Return the numbers of the parameters in each bucket.
 
@@ -57,7 +57,7 @@ class Reducer:
     """Averages the gradients of `params` over the ranks, bucket by bucket, during backward.
 
     :param cap: bytes at which a bucket is closed; the first rebuilt one at `first_cap`.
-    :param find_unused: walk the graph after each forward for parameters that will get no gradient.
+    :param find_unused: look for parameters that will get no gradient, after each forward.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Reducer:
         self.place = {index: b for b in self.buckets for index in b.indices}
 
     def before_forward(self) -> None:
-        """Rebuild the buckets, once, in the order in which the first gradients arrived."""
+        """Rebuild the buckets, once, in the order of the first arrivals."""
         if self.expecting and self.ready_order:
             raise RuntimeError("the last backward pass did not reduce all buckets")
         if self.ready_order and not self.rebuilt and not self.find_unused:
@@ -91,15 +91,16 @@ class Reducer:
             self.rebuilt = True
 
     def after_forward(self, outputs: Sequence[torch.Tensor]) -> None:
-        """Reset the counts; from now on the gradients of all parameters in use are awaited."""
+        """Reset the counts; from now on gradients are awaited."""
         self.ready_order, self.launched, self.next, self.expecting = [], [], 0, True
         for bucket in self.buckets:
             bucket.pending = len(bucket.indices)
-        used = {id(leaf) for leaf in (leaves(outputs) if self.find_unused else self.params)}
+        found = leaves(outputs) if self.find_unused else self.params
+        used = {id(leaf) for leaf in found}
         self.unused = [i for i, param in enumerate(self.params) if id(param) not in used]
 
     def arrived(self, index: int, *_: object) -> None:
-        """Called by autograd when a gradient is complete."""
+        """Take note of a gradient that autograd has completed."""
         self.used[index] = 1
         if not self.expecting:
             return  # accumulating, without synchronization
@@ -109,7 +110,7 @@ class Reducer:
             self.mark_ready(other)
 
     def mark_ready(self, index: int) -> None:
-        """Copy a gradient, divided, into its bucket; launch every bucket whose turn has come."""
+        """Copy a gradient, divided, into its bucket; launch what may go."""
         bucket, grad = self.place[index], self.params[index].grad
         grad = torch.zeros_like(self.params[index]) if grad is None else grad
         torch.mul(grad, 1 / dist.get_world_size(), out=bucket.views[index])
@@ -123,7 +124,7 @@ class Reducer:
                 private.queue_callback(self.finish)
 
     def finish(self) -> None:
-        """At the end of backward: wait for the buckets in order, and copy the averages out."""
+        """At the end of backward: wait for the buckets, copy the averages out."""
         self.expecting = False
         if self.find_unused:
             dist.all_reduce(self.used)
@@ -132,8 +133,8 @@ class Reducer:
             for index, view in bucket.views.items():
                 if self.find_unused and not self.used[index]:
                     continue  # no rank used it: leave .grad alone
-                param = self.params[index]
-                param.grad = view.clone() if param.grad is None else param.grad.copy_(view)
+                grad = self.params[index].grad
+                self.params[index].grad = view.clone() if grad is None else grad.copy_(view)
         self.used.zero_()
 
 
