@@ -1,0 +1,252 @@
+"""The miniature reducer equals DDP's on random models; the processes that run both always end."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from miniatures.ddp_observe import (
+    Branches,
+    Collective,
+    chain,
+    collectives,
+    construct_under,
+    default_assignment,
+    fake_ranks,
+    one_rank,
+    timeline,
+)
+from miniatures.ddp_random import compare_all
+from miniatures.ddp_ranks import RankError, Ranks
+from miniatures.reducer import Reducer, assign_buckets, leaves
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Ranks]:
+    with Ranks(2, 120) as ranks:
+        yield ranks
+
+
+# ── Buckets ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def random_params(chance: random.Random) -> list[torch.Tensor]:
+    kinds = chance.choice([[torch.float32], [torch.float32, torch.float64, torch.bfloat16]])
+    return [
+        torch.empty(chance.randint(0, 40), dtype=chance.choice(kinds))
+        for _ in range(chance.randint(1, 30))
+    ]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_buckets_are_pytorchs(part: int) -> None:
+    for seed in range(100 * part, 100 * part + 100):
+        chance = random.Random(seed)
+        params = random_params(chance)
+        caps = [chance.randint(1, 600) for _ in range(chance.randint(1, 3))]
+        assert assign_buckets(params, caps) == default_assignment(params, caps), seed
+
+
+def test_a_bucket_may_exceed_its_cap_by_its_last_parameter() -> None:
+    params = [torch.empty(3), torch.empty(100), torch.empty(1)]
+    assert assign_buckets(params, [16]) == [[0, 1], [2]]
+
+
+def test_with_an_order_the_buckets_stay_as_they_were_closed() -> None:
+    params = [torch.empty(4) for _ in range(4)]
+    assert assign_buckets(params, [32], [3, 1, 2, 0]) == [[3, 1], [2, 0]]
+
+
+# ── The reducer on two ranks ────────────────────────────────────────────────────────────────────
+
+
+def test_the_miniature_is_ddp_on_200_random_models(pair: Ranks) -> None:
+    for equal, occurred in pair(compare_all, 200):
+        assert equal == {"gradients": 200, "ready order": 200, "buckets": 200}
+        assert min(occurred.values()) >= 30
+        assert set(occurred) == {
+            "a rebuild",
+            "accumulation",
+            "an unused parameter",
+            "buckets of two types",
+            "several buckets",
+        }
+
+
+def unfinished(rank: int) -> str:
+    model = Branches()
+    small = Reducer(list(model.parameters()), 100)
+    small.before_forward()
+    small.after_forward([out := model(torch.ones(1, 8), right=False)])
+    out.sum().backward()
+    try:
+        small.before_forward()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_a_parameter_without_gradient_is_noticed_at_the_next_forward(pair: Ranks) -> None:
+    assert all("did not reduce all buckets" in said for said in pair(unfinished))
+
+
+def test_leaves_are_those_that_backward_reaches() -> None:
+    model = Branches()
+    found = set(leaves([model(torch.ones(1, 8), left=False)]))
+    assert found == set(model.right.parameters())
+
+
+# ── Watching ────────────────────────────────────────────────────────────────────────────────────
+
+
+def reduce_once(rank: int) -> tuple[list[Collective], list[float]]:
+    flat = torch.full((3,), rank + 1.0)
+    return collectives(lambda: dist.all_reduce(flat)), flat.tolist()
+
+
+def test_collectives_are_seen_with_size_and_type(pair: Ranks) -> None:
+    expected = [Collective("allreduce", 3, "float32")], [3.0, 3.0, 3.0]
+    assert pair(reduce_once) == [expected, expected]
+    assert expected[0][0].nbytes == 12
+
+
+def test_a_group_of_one_and_a_fake_group_leave_no_group_behind() -> None:
+    for group, size in ((one_rank(), 1), (fake_ranks(64), 64)):
+        with group:
+            assert dist.get_world_size() == size
+        assert not dist.is_initialized()
+
+
+def test_the_timeline_has_the_nodes_of_backward_in_order() -> None:
+    loss = chain(2)(torch.ones(1, 8)).sum()
+    spans = timeline(loss.backward)
+    names = [span.name for span in spans if "Backward" in span.name]
+    assert names[0] == "SumBackward0" and names.count("AddmmBackward0") == 2
+    assert spans[0].start == 0 and all(span.end >= span.start for span in spans)
+
+
+def test_a_process_that_ends_well_has_no_signal() -> None:
+    ended = construct_under("INFO")
+    assert (ended.signal, ended.printed[-1]) == ("", "constructed")
+
+
+# ── The processes ───────────────────────────────────────────────────────────────────────────────
+
+
+def alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{number}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def number(rank: int) -> int:
+    return os.getpid()
+
+
+def fails_on_one(rank: int) -> None:
+    if rank == 1:
+        raise ValueError("one rank is unwell")
+    dist.barrier()
+
+
+def waits_for_ever(rank: int) -> None:
+    if rank == 0:
+        dist.barrier()
+
+
+def dies(rank: int) -> None:
+    if rank == 0:
+        os._exit(7)
+    dist.barrier()
+
+
+@pytest.mark.parametrize(
+    ("function", "limit", "said"),
+    [
+        (fails_on_one, 60, "rank 1: ValueError: one rank is unwell"),
+        (waits_for_ever, 3, "no answer from rank 0 in 3 s"),
+        (dies, 60, "rank 0 is gone, exit status 7"),
+    ],
+)
+def test_a_failure_is_told_and_ends_every_process(function, limit, said) -> None:  # type: ignore[no-untyped-def]
+    with Ranks(2, 60) as ranks:
+        numbers = ranks(number)
+        folder = ranks.folder.name  # type: ignore[union-attr]
+        ranks.limit = limit
+        with pytest.raises(RankError, match=said):
+            ranks(function)
+        assert not any(map(alive, numbers)) and not Path(folder).exists()
+
+
+def test_closing_and_collecting_end_the_processes() -> None:
+    ranks = Ranks(1)
+    first = ranks(number)[0]
+    ranks.close()
+    second = ranks(number)[0]  # a later call starts new processes
+    assert not alive(first) and alive(second) and first != second
+    del ranks
+    assert not alive(second)
+
+
+def test_the_processes_end_with_the_one_that_made_them(tmp_path: Path) -> None:
+    program = """
+import os
+from miniatures.ddp_ranks import Ranks
+def number(rank): return os.getpid()
+print(*Ranks(2)(number), flush=True)
+os._exit(1)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    numbers = [int(word) for word in done.stdout.split()]
+    assert len(numbers) == 2, done.stderr
+    end = time.monotonic() + 20
+    while any(map(alive, numbers)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not any(map(alive, numbers))
+
+
+def test_functions_of_a_notebook_travel_with_what_they_use() -> None:
+    program = """
+import torch
+import torch.distributed as dist
+from miniatures.ddp_ranks import Ranks
+factor = 10
+def twice(x): return 2 * x
+def outer(offset):
+    def run(rank, values, *, extra=1):
+        total = torch.tensor(float(rank)); dist.all_reduce(total)
+        return [twice(v) * factor + offset + extra for v in values] + [total.item()]
+    return run
+with Ranks(2) as ranks:
+    print(ranks(outer(3), [1, 2]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == str([[24, 44, 1.0]] * 2), done.stderr
