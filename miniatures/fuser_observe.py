@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -59,6 +62,9 @@ def private_caches() -> str:
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TRITON_CACHE_DIR": folder,
     }
+    with warnings.catch_warnings():  # importing it uses a deprecated part of PyTorch
+        warnings.simplefilter("ignore")
+        import_module("torch._inductor.compile_fx")
     return folder
 
 
@@ -151,16 +157,17 @@ def tidy(code: str) -> str:
 
 
 def _without_bare_block(text: str) -> str:
-    """Return C++ in which the first block that no statement opens is dissolved."""
+    """Return C++ in which the first bare block at the end of another one is dissolved."""
     lines = text.split("\n")
-    for start, line in enumerate(lines):
-        opens = start and re.search(r"[){]$|for\(|if\(|parallel", lines[start - 1].strip())
-        if line.strip() != "{" or (opens and not lines[start - 1].strip().endswith("{")):
-            continue
+    for start, line in enumerate(lines[1:], 1):
         indent = len(line) - len(line.lstrip())
+        bare = line.strip() == "{" and re.search(r"[{;]$", lines[start - 1])
+        if not bare:
+            continue
         end = next(n for n in range(start + 1, len(lines)) if lines[n] == " " * indent + "}")
-        inner = [one[4:] if one.startswith(" " * 4) else one for one in lines[start + 1 : end]]
-        return "\n".join(lines[:start] + inner + lines[end + 1 :])
+        if lines[end + 1] == " " * (indent - 4) + "}":  # nothing follows: no name can clash
+            inner = [one.removeprefix(" " * 4) for one in lines[start + 1 : end]]
+            return "\n".join(lines[:start] + inner + lines[end + 1 :])
     return text
 
 
@@ -242,3 +249,59 @@ def _nest(node: Any) -> list[str]:
     kept, reduced = node.group[1]
     reads = sorted(dep.name for dep in node.read_writes.reads)
     return [name, " × ".join(map(str, kept)), " × ".join(map(str, reduced)), ", ".join(reads)]
+
+
+def tables() -> dict[str, int]:
+    """Return how many operators Inductor decomposes, lowers, and leaves to the eager kernel."""
+    from torch._inductor.decomposition import decompositions
+    from torch._inductor.lowering import fallbacks, lowerings
+
+    return {
+        "decompositions": len(decompositions),
+        "lowerings": len(lowerings),
+        "of them fallbacks": len(fallbacks),
+    }
+
+
+def modes() -> dict[str, dict[str, object]]:
+    """Return the modes of `torch.compile` and the settings that each changes."""
+    from torch._inductor import list_mode_options
+
+    known: dict[str, dict[str, object]] = list_mode_options()
+    return known
+
+
+def counted() -> dict[str, int]:
+    """Return what the compiler counted since the last call: cache hits, graphs skipped."""
+    from torch._dynamo.utils import counters
+
+    found = {**counters["aot_autograd"], **counters["inductor"]}
+    counters.clear()
+    return found
+
+
+def files(folder: str) -> dict[str, int]:
+    """Return how many files of each kind are in a cache folder."""
+    kinds = {"aotautograd": "graph with its autograd", "fxgraph": "graph"}
+    suffixes = {".cpp": "C++ source", ".so": "library", ".py": "Python module"}
+    found: dict[str, int] = {}
+    for path in sorted(Path(folder).rglob("*")):
+        top = path.relative_to(folder).parts[0]
+        if path.is_file() and top != "locks":
+            kind = kinds.get(top, suffixes.get(path.suffix, "other"))
+            found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def header_folder() -> str:
+    """Return where Inductor keeps precompiled headers."""
+    from torch._inductor import codecache
+
+    return str(codecache._HEADER_DIR)
+
+
+def child_processes() -> list[str]:
+    """Return the process numbers of this process's children, on Linux."""
+    tasks = Path("/proc/self/task")
+    lists = tasks.glob("*/children") if tasks.is_dir() else []
+    return [number for one in lists for number in one.read_text().split()]
