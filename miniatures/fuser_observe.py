@@ -153,6 +153,8 @@ def tidy(code: str) -> str:
     text = re.sub(r",\n\s+", ", ", re.sub(r"\s+kernel", " kernel", "\n".join(lines)))
     while (shorter := _without_bare_block(text)) != text:
         text = shorter
+    text = re.sub(r"\n *int tid = .*", "", text)
+    text = re.sub(r"^( *[^#\s].*[^;{}\s])\n *\{$", r"\1 {", text, flags=re.MULTILINE)
     return re.sub(r"^( +)", lambda m: m[1][::2], text, flags=re.MULTILINE)
 
 
