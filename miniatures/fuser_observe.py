@@ -49,12 +49,18 @@ class Stages:
 
 
 def private_caches() -> str:
-    """Give this process caches of its own, which it removes at its end, and one compile thread.
+    """Give this process empty caches of its own, removed at its end, and one compile thread.
 
     Call it before anything is compiled. The precompiled header, which Inductor keeps in a folder
     for all processes of a user, is switched off.
     """
-    folder = tempfile.mkdtemp(prefix="it-")
+    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if given:  # a build names one, and may end this process without a chance to clean up
+        folder = str(Path(given) / f"cold-{torch.__version__}")
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(folder).mkdir(parents=True)
+    else:
+        folder = tempfile.mkdtemp(prefix="it-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ |= {
         "TORCHINDUCTOR_CACHE_DIR": folder,
