@@ -131,6 +131,12 @@ class TestParts:
         records = [{"cell": n, "kind": "cuda", "state": "recorded"} for n in (1, 2)]
         assert "2 cells for a GPU: 2 recorded" in parts.colophon(a_ledger(records=records))
 
+    def test_the_colophon_shows_the_limits_that_cells_measured(self) -> None:
+        assert "Limits of this machine" not in parts.colophon(a_ledger())
+        limits = {"cell": 1, "kind": "limits", "rows": [["a copy", "12 GB/s"]]}
+        html = parts.colophon(a_ledger(records=[limits]))
+        assert "Limits of this machine" in html and "<td>a copy</td>" in html and "12 GB/s" in html
+
     def test_without_a_ledger_they_say_so(self) -> None:
         assert "without it" in parts.verified(None, str)
         assert "without it" in parts.colophon(None)

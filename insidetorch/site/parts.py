@@ -56,7 +56,17 @@ def colophon(ledger: Ledger | None) -> str:
     ).html
     if ledger is None:
         return NO_LEDGER + versions
-    return _facts(ledger) + versions + _executions(ledger.chapters)
+    return _facts(ledger) + _limits(ledger.chapters) + versions + _executions(ledger.chapters)
+
+
+def _limits(chapters: Sequence[Chapter]) -> str:
+    """Return the speeds that cells measured as limits of the machine, or nothing."""
+    found = [(chapter, record) for chapter in chapters for record in chapter.of("limits")]
+    rows = [[name, value, chapter.title] for chapter, r in found for name, value in r["rows"]]
+    if not rows:
+        return ""
+    caption = "Limits of this machine, measured when the chapters were executed"
+    return table(["Limit", "Measured", "Chapter"], rows, caption=caption, numeric=(1,)).html
 
 
 def _facts(ledger: Ledger) -> str:
