@@ -27,6 +27,8 @@ def pretend() -> None:
     """Have `torch.cuda` answer as if one H100 were there."""
     import torch
 
+    from insidetorch import private
+
     properties = SimpleNamespace(**H100)
     answers = {
         "is_available": lambda: True,
@@ -38,6 +40,7 @@ def pretend() -> None:
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    private.never_start_gpu()
 
 
 def write(job: Mapping[str, Any]) -> str:

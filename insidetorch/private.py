@@ -225,6 +225,9 @@ def version(tensor: torch.Tensor) -> int:
 # ── Code for a GPU without one ──────────────────────────────────────────────────────────────────
 
 _FAKE_TENSOR_MODE = _Name("torch._subclasses.fake_tensor.FakeTensorMode", ("2.13",))
+_INIT_GPU_CONTEXT = _Name(
+    "torch._subclasses.fake_tensor.init_gpu_context", ("2.11", "2.13", "2.15")
+)
 _SELECT_DECOMPOSITIONS = _Name("torch._inductor.decomposition.select_decomp_table", ("2.13",))
 _POST_GRAD_PASSES = _Name("torch._inductor.fx_passes.post_grad.post_grad_passes", ("2.13",))
 _GRAPH_LOWERING = _Name("torch._inductor.graph.GraphLowering", ("2.13",))
@@ -240,6 +243,15 @@ def fake_tensor_mode(**options: Any) -> Any:
     `torch._subclasses.fake_tensor.FakeTensorMode`. Seen in 2.13.
     """
     return _FAKE_TENSOR_MODE.get()(**options)
+
+
+def never_start_gpu() -> None:
+    """Have fake tensors on ``cuda`` start no GPU, also where `torch.cuda` claims to be available.
+
+    Patches `torch._subclasses.fake_tensor.init_gpu_context`, which 2.11 calls whenever
+    `torch.cuda.is_available` says so; for a process of its own. Seen in 2.11, 2.13 and 2.15.
+    """
+    _replace(_INIT_GPU_CONTEXT, lambda device: None)
 
 
 def inductor_code(function: Callable[..., Any], mode: Any, inputs: Sequence[Any]) -> str:
