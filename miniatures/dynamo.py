@@ -14,8 +14,9 @@ import torch
 from torch import fx
 
 from miniatures.dynamo_bytecode import TAKEN, live, ops_of
+from miniatures.dynamo_calls import Recipe, Tracer
 from miniatures.dynamo_interpreter import Interpreter, popped
-from miniatures.dynamo_values import Break, Recipe, Tracer
+from miniatures.dynamo_values import Break
 
 Scope = dict[str, Any]  # L: local variables and what was on the stack; F: the function
 
@@ -66,8 +67,9 @@ class Frame:
         stops, here = set[int](), self.start
         while True:
             see, at = Tracer(self.state, scope), self.start
-            run = Interpreter(see, self.function.__code__, "F", {n: see.local(n) for n in names})
-            run.stack = [see.local(f"stack{i}") for i in range(depth)]
+            values = {name: see.at(f"L[{name!r}]") for name in names}
+            run = Interpreter(see, self.function.__code__, "F", values)
+            run.stack = [see.at(f"L['stack{i}']") for i in range(depth)]
             try:
                 while at >= 0 and at not in stops:
                     here = at

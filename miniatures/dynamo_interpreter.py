@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from miniatures.dynamo_bytecode import OPERATORS, TAKEN, ops_of
-from miniatures.dynamo_values import Break, Method, Tracer, Var
+from miniatures.dynamo_calls import Tracer
+from miniatures.dynamo_values import Break, Method, Var
 
 
 def popped(stack: list[Any], arg: tuple[int, Any]) -> tuple[Any, list[Any], dict[str, Any]]:

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from miniatures import dynamo, dynamo_bytecode, dynamo_interpreter
+from miniatures import (
+    dynamo,
+    dynamo_bytecode,
+    dynamo_calls,
+    dynamo_interpreter,
+    dynamo_values,
+)
 from miniatures.dynamo import Dynamo, Skip
 from miniatures.dynamo_bytecode import Op, live, ops_of
 from miniatures.dynamo_observe import (
@@ -25,7 +31,7 @@ from miniatures.dynamo_observe import (
     tidy,
 )
 from miniatures.dynamo_random import random_program
-from miniatures.dynamo_values import Tracer
+from miniatures.dynamo_values import Recorder
 
 ONES = torch.ones(3)
 PROGRAMS = 200
@@ -175,11 +181,11 @@ def test_the_comparison_notices_what_is_left_out(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "dtype":
-        guard = Tracer.guard
-        monkeypatch.setattr(Tracer, "tensor", lambda self, value, name: guard(self, name, type))
+        guard = Recorder.guard
+        monkeypatch.setattr(Recorder, "tensor", lambda self, value, name: guard(self, name, type))
         calls: list[Any] = [(ONES, 1), (ONES.double(), 1)]
     elif kind == "sizes":
-        monkeypatch.setattr(Tracer, "changing", lambda self, name, now: False)
+        monkeypatch.setattr(Recorder, "changing", lambda self, name, now: False)
         calls = [(torch.ones(n), 2) for n in (3, 4, 5)]
     elif kind == "numbers":
         monkeypatch.setattr("miniatures.dynamo_values.exactly", type)
@@ -249,6 +255,8 @@ def test_what_the_chapter_asks_dynamo() -> None:
     assert tidy("# ipykernel_12/345.py:2 in f") == "# cell:2 in f"
 
 
-@pytest.mark.parametrize("module", [dynamo, dynamo_bytecode, dynamo_interpreter])
+@pytest.mark.parametrize(
+    "module", [dynamo, dynamo_bytecode, dynamo_calls, dynamo_interpreter, dynamo_values]
+)
 def test_it_is_small(module: Any) -> None:
     assert len(Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()) <= 150
