@@ -33,8 +33,8 @@ def chunks(
         return [(0, begin, end)]
     tasks = min(threads, _divup(count, grain)) if grain else threads
     size = _divup(count, tasks)
-    starts = enumerate(range(begin, end, size))
-    return [(thread, first, min(end, first + size)) for thread, first in starts]
+    cuts = [(first, min(end, first + size)) for first in range(begin, end, size)]
+    return [(thread, *cut) for thread, cut in enumerate(cuts)]
 
 
 def for_each(
@@ -53,7 +53,7 @@ def started(
     *,
     inside: bool = False,
 ) -> int:
-    """Return how many threads wake up for a loop, with or without a chunk."""
+    """Return how many threads wake for a loop, with a chunk or without."""
     cut = chunks(0, count, grain, threads, inside=inside)
     parallel = count > max(grain, 1) and threads > 1 and not inside
     return threads if parallel else len(cut)
@@ -97,7 +97,12 @@ class Cost:
     wake: float
     cores: int
 
-    def seconds(self, numel: int, threads: int, grain: int = GRAIN_SIZE) -> float:
+    def seconds(
+        self,
+        numel: int,
+        threads: int,
+        grain: int = GRAIN_SIZE,
+    ) -> float:
         """Predict how long an elementwise operator takes.
 
         The busiest core decides. Chunks are dealt out to the cores in turn: with
