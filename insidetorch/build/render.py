@@ -17,6 +17,7 @@ import insidetorch
 from insidetorch.build.cache import write
 from insidetorch.build.project import Page, Project, heading
 
+_REASON = re.compile(r"^[\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PROBLEM = re.compile(r"\b(?:WARNING|ERROR|CRITICAL|SEVERE|Error|Exception)\b")
 
@@ -77,8 +78,8 @@ class Renderer:
         _, said = process.communicate(json.dumps(arguments) + "\n")
         problems = complaints(said, self.project)
         if process.returncode and not problems:
-            last = [line for line in _COLOUR.sub("", said).splitlines() if line.strip()][-1:]
-            problems = [f"Jupyter Book failed: {' '.join(last) or 'it gave no reason'}"]
+            reasons = _REASON.findall(_COLOUR.sub("", said)) or ["it gave no reason"]
+            problems = [f"Jupyter Book failed: {reasons[-1]}"]
         return problems
 
     def accept(self, pages: Iterable[Page]) -> None:

@@ -93,7 +93,7 @@ def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         around = literal.parent
         while around is not None and not isinstance(around, (nodes.reference, nodes.title)):
             around = around.parent
-        if excerpt is not None and around is None:
+        if excerpt is not None and around is None and literal.parent is not None:
             link = nodes.reference(
                 "", "", internal=True, refuri=f"#{excerpt.id}", reftitle=excerpt.place
             )
