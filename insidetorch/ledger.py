@@ -12,7 +12,7 @@ from typing import Any
 
 RECORD_MIME = "application/vnd.insidetorch+json"
 KINDS = frozenset(
-    {"claim", "verdict", "excerpt", "warning", "stack", "ops", "timing", "cuda"},
+    {"claim", "verdict", "excerpt", "warning", "stack", "ops", "timing", "cuda", "limits"},
 )
 
 
