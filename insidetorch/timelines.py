@@ -60,6 +60,8 @@ def timeline(profile: Any, *, name: str, alt: str = "") -> Timeline:
             f"timeline(…, name={name!r}): this is no trace in Chrome's format ({error}); "
             "give a profile that has ended, or a file that export_chrome_trace wrote."
         ) from None
+    # The machine's name and the file's place then are nobody else's concern.
+    content = json.dumps({k: v for k, v in trace.items() if k not in _OF_THE_MACHINE}).encode()
     kept = packed(content, name)
     drawn = _lanes(found)
     words = _words(found)
