@@ -20,6 +20,7 @@ LANES, LEVELS, ROWS = 5, 4, 8
 """How many lanes and levels are drawn, and how many rows the table has."""
 
 _COLOUR = {"cpu_op": "a", "user_annotation": "b", "kernel": "c", "python_function": "e"}
+_OF_THE_MACHINE = ("host_name", "traceName")
 _WIDTH = 42
 """Characters that fit beside each other in the drawing."""
 
