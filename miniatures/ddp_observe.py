@@ -5,6 +5,7 @@ The private names of PyTorch that the chapter on DDP needs are all in this file.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -244,12 +246,17 @@ class Span:
     end: float
 
 
-def timeline(step: Callable[[], object]) -> list[Span]:
-    """Profile a call and return the backward nodes, the copies of DDP and gloo's work, by start."""
+def spans_of(step: Callable[[], object], trace: str = "") -> list[Span]:
+    """Profile a call and return the backward nodes, the copies of DDP and gloo's work, by start.
+
+    :param trace: the path of a file that gets the whole trace, in Chrome's format.
+    """
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
+    if trace:
+        seen.export_chrome_trace(trace)
     rows = []
     for event in seen.events():
         name = event.name.rpartition("evaluate_function: ")[2]
@@ -260,6 +267,18 @@ def timeline(step: Callable[[], object]) -> list[Span]:
     zero = min(backward, default=0)
     spans = [Span(name, (start - zero) / 1000, (end - zero) / 1000) for name, start, end in rows]
     return sorted(spans, key=lambda span: span.start)
+
+
+def merged(paths: Sequence[str]) -> str:
+    """Put traces of processes of one machine, which share a clock, into one; return its path."""
+    traces = [json.loads(Path(path).read_text()) for path in paths]
+    bases = {trace.get("baseTimeNanoseconds", 0) for trace in traces}
+    if len(bases) != 1:
+        raise ValueError(f"These traces count from different moments: {sorted(bases)}.")
+    both = [event for trace in traces for event in trace["traceEvents"]]
+    out = Path(paths[0] + "-merged")
+    out.write_text(json.dumps({**traces[0], "traceEvents": both}))
+    return str(out)
 
 
 _CRASH = """

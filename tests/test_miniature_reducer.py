@@ -23,7 +23,7 @@ from miniatures.ddp_observe import (
     default_assignment,
     fake_ranks,
     one_rank,
-    timeline,
+    spans_of,
 )
 from miniatures.ddp_random import compare_all
 from miniatures.ddp_ranks import RankError, Ranks
@@ -130,7 +130,7 @@ def test_a_group_of_one_and_a_fake_group_leave_no_group_behind() -> None:
 
 def test_the_timeline_has_the_nodes_of_backward_in_order() -> None:
     loss = chain(2)(torch.ones(1, 8)).sum()
-    spans = timeline(loss.backward)
+    spans = spans_of(loss.backward)
     names = [span.name for span in spans if "Backward" in span.name]
     assert names[0] == "SumBackward0" and names.count("AddmmBackward0") == 2
     assert spans[0].start == 0 and all(span.end >= span.start for span in spans)
