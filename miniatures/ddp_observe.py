@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -247,7 +248,7 @@ class Span:
 
 
 def spans_of(step: Callable[[], object], trace: str = "") -> list[Span]:
-    """Profile a call and return the backward nodes, the copies of DDP and gloo's work, by start.
+    """Profile a call and return backward's nodes, DDP's copies and divisions, and gloo's work.
 
     :param trace: the path of a file that gets the whole trace, in Chrome's format.
     """
@@ -255,12 +256,14 @@ def spans_of(step: Callable[[], object], trace: str = "") -> list[Span]:
 
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
+        time.sleep(0.05)  # gloo notes the end of its work after the waiting ends
     if trace:
         seen.export_chrome_trace(trace)
     rows = []
     for event in seen.events():
         name = event.name.rpartition("evaluate_function: ")[2]
-        ours = "evaluate_function" in event.name or "gloo:" in name or "reducer::" in name
+        ours = "evaluate_function" in event.name or name == "aten::div_"
+        ours = ours or "gloo:" in name or "reducer::" in name
         if ours:
             rows.append((name, event.time_range.start, event.time_range.end))
     backward = [start for name, start, _ in rows if "Backward" in name]
