@@ -215,6 +215,33 @@ def tasks() -> int:
     return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
+def first_start(name: str, count: int, limit: int = 32769) -> tuple[int, int]:
+    """Return at how many elements an operator starts threads, and how many threads.
+
+    A forked child looks, so that each operator finds a process whose pool has not started.
+
+    :param name: an operator of one tensor with ``out=``.
+    :param count: where to begin; one element is added at a time, up to `limit`.
+    """
+    x, out = torch.rand(limit), torch.rand(limit)
+    inlet, outlet = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            before, run = tasks(), getattr(torch, name)
+            while tasks() == before and count < limit:
+                count += 1
+                run(x[:count], out=out[:count])
+            os.write(outlet, json.dumps([count, tasks() - before]).encode())
+        finally:
+            os._exit(0)
+    os.close(outlet)
+    with os.fdopen(inlet) as said:
+        elements, started = json.loads(said.read())
+    os.waitpid(child, 0)
+    return elements, started
+
+
 # ── Limits ──────────────────────────────────────────────────────────────────────────────────────
 
 
