@@ -6,10 +6,11 @@ import ctypes
 import dis
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 from unittest.mock import patch
 
@@ -167,6 +168,23 @@ def guards(entry: Any) -> list[tuple[int, str, str]]:
 def holds(entry: Any, scope: dict[str, Any]) -> bool:
     """Ask an entry's guards about local variables."""
     return bool(entry.guard_manager.check(scope))
+
+
+def python_called(entry: Any, scope: dict[str, Any]) -> list[str]:
+    """Name the Python functions that run while an entry's guards are checked."""
+    names: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        entry.guard_manager.root.check(scope)
+    finally:
+        sys.setprofile(before)
+    return names
 
 
 def guard_failure(entry: Any, scope: dict[str, Any]) -> str:
