@@ -159,7 +159,11 @@ def tidy(code: str) -> str:
     text = re.sub(r",\n\s+", ", ", re.sub(r"\s+kernel", " kernel", "\n".join(lines)))
     while (shorter := _without_bare_block(text)) != text:
         text = shorter
-    text = re.sub(r"\n *int tid = .*", "", text)
+    text = re.sub(r"\n *int tid = .*| num_threads\(\d+\)", "", text)
+    text = re.sub(  # the longest line of a reduction
+        r"^( *)(.*vec_reduce_all<.*>\()(\[\].*\{.*\}), (tmp\w+\);)$",
+        r"\1\2\n\1    \3,\n\1    \4", text, flags=re.MULTILINE,
+    )  # fmt: skip
     text = re.sub(r"^( *[^#\s].*[^;{}\s])\n *\{$", r"\1 {", text, flags=re.MULTILINE)
     return re.sub(r"^( +)", lambda m: m[1][::2], text, flags=re.MULTILINE)
 
@@ -227,7 +231,7 @@ def _watched(seen: Stages) -> Iterator[None]:
         def ask(self: Any, one: Any, other: Any) -> bool:
             answer: bool = fits[number](self, one, other)
             if not answer:
-                note(one, other, "loops do not fit")
+                note(one, other, "the backend refuses")
             return answer
 
         return ask
@@ -253,7 +257,8 @@ def _name(node: Any) -> str:
 def _nest(node: Any) -> list[str]:
     name = str(_numbers(node)[0])
     if not hasattr(node, "group"):
-        return [name, "a library", "", ""]
+        only_memory = type(node).__name__.startswith("Nop")
+        return [name, "only memory" if only_memory else "a library", "", ""]
     kept, reduced = node.group[1]
     reads = sorted(dep.name for dep in node.read_writes.reads)
     return [name, " × ".join(map(str, kept)), " × ".join(map(str, reduced)), ", ".join(reads)]
@@ -299,6 +304,13 @@ def files(folder: str) -> dict[str, int]:
             kind = kinds.get(top, suffixes.get(path.suffix, "other"))
             found[kind] = found.get(kind, 0) + 1
     return found
+
+
+def compiler_seconds() -> float:
+    """Return how long this process has waited for the C++ compiler."""
+    from torch._dynamo.utils import compilation_time_metrics
+
+    return float(sum(compilation_time_metrics.get("compile_file", [])))
 
 
 def header_folder() -> str:
