@@ -89,6 +89,7 @@ def test_a_site_gets_one_sheet_late_scripts_and_a_small_font(site: Path) -> None
     ("code", "style"),
     [
         ("<pre>a</pre>", "--it-rows:1"),
+        ("<pre>\na\nb\n</pre>", "--it-rows:2"),
         ('<pre class="c"><span>a\n</span><span>b\n</span></pre>', "--it-rows:2"),
         ('<pre style="--it-digits:2">a\n\nb</pre>', "--it-rows:3;--it-digits:2"),
         ('<pre style="white-space: pre-wrap">a\nb</pre>', "white-space: pre-wrap"),

@@ -194,7 +194,9 @@ def _with_rows(found: re.Match[str]) -> str:
     attributes = found["attributes"]
     if "pre-wrap" in attributes:
         return found[0]
-    text = re.sub(r"<[^>]*>", "", found["body"]).removesuffix("\n")
+    # A browser drops a line break at the very start, and shows none at the end.
+    body = found["body"].removeprefix("\n")
+    text = re.sub(r"<[^>]*>", "", body).removesuffix("\n")
     rows = "--it-rows:" + str(text.count("\n") + 1)
     if 'style="' in attributes:
         attributes = attributes.replace('style="', f'style="{rows};')
