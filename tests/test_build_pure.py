@@ -203,7 +203,7 @@ def test_probe_noise_is_removed_and_other_errors_are_kept() -> None:
     def stderr(text: str) -> dict:
         return {"output_type": "stream", "name": "stderr", "text": text}
 
-    cell = {"outputs": [stderr("USDT: a\n"), stderr("USDT: b\nreal\n")]}
+    cell = {"outputs": [stderr("USDT: a"), stderr("\n"), stderr("USDT: b\nreal\n")]}
     clean_streams({"cells": [cell]})
     assert cell["outputs"] == [stderr("real\n")]
 

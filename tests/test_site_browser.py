@@ -300,6 +300,11 @@ def test_links_and_anchors_lead_somewhere() -> None:
             target = (path.parent / unquote(link.path)).resolve() if link.path else path
             if link.path.startswith("/") or not target.is_file():
                 broken.append(f"{path.relative_to(SITE)}: {link.geturl()}")
+            elif link.fragment.startswith("profileURL="):
+                # The viewer of traces takes what it opens, seen from its own page.
+                trace = link.fragment.removeprefix("profileURL=").partition("&")[0]
+                if not (target.parent / trace).is_file():
+                    broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such trace)")
             elif link.fragment.partition(":~:")[0] and target.suffix == ".html":
                 name = unquote(link.fragment.partition(":~:")[0])
                 if not soup(target).find(attrs={"id": name}) and tag.name == "a":

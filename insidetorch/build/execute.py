@@ -229,7 +229,8 @@ def clean_streams(notebook: Mapping[str, Any]) -> None:
         for output in cell.get("outputs", ()):
             if output["output_type"] == "stream" and output["name"] == "stderr":
                 output["text"] = _USDT.sub("", output["text"])
-                if not output["text"]:
+                # A line may come in two pieces, its end alone.
+                if not output["text"].strip():
                     continue
             kept.append(output)
         if "outputs" in cell:
