@@ -10,6 +10,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from insidetorch.display import escape
+from insidetorch.site.own_host import raw_html, rewrite
 
 _CAPTION = re.compile(
     r'<figure class="it it-excerpt(?P<kind>[^"]*)">(?P<head><figcaption>'
@@ -81,12 +82,10 @@ def _link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     taken: set[str] = set()
     excerpts: list[Excerpt] = []
-    for raw in doctree.findall(nodes.raw):
-        if "html" in raw.get("format", "").split() and "it-excerpt" in raw.astext():
-            text, found = anchored(raw.astext(), taken)
-            excerpts += found
-            raw.rawsource = text
-            raw.children = [nodes.Text(text)]
+    for raw in raw_html(doctree, "it-excerpt"):
+        text, found = anchored(raw.astext(), taken)
+        excerpts += found
+        rewrite(raw, text)
     known = names(excerpts)
     for literal in list(doctree.findall(nodes.literal)):
         excerpt = known.get(literal.astext().removesuffix("()"))

@@ -36,6 +36,21 @@ def add_file(app: Sphinx, package: str, name: str, new_name: str = "") -> None:
         (static / (new_name or name)).write_text(text, encoding="utf-8")
 
 
+def raw_html(doctree: nodes.document, mark: str) -> list[nodes.raw]:
+    """Return the HTML of a page's outputs that holds `mark`."""
+    return [
+        node
+        for node in doctree.findall(nodes.raw)
+        if "html" in node.get("format", "").split() and mark in node.astext()
+    ]
+
+
+def rewrite(node: nodes.raw, text: str) -> None:
+    """Put other HTML into the place of an output's."""
+    node.rawsource = text
+    node.children = [nodes.Text(text)]
+
+
 def add_filters(app: Sphinx) -> None:
     """Give the templates ``without_icon_script`` and ``without_search`` (``builder-inited``).
 

@@ -155,11 +155,9 @@ def _anchor_verdicts(app: Sphinx, doctree: nodes.document, docname: str) -> None
     if chapter is None or app.builder.format != "html":
         return
     ids = [str(record.get("id")) for record in chapter.of("verdict")]
-    for node in doctree.findall(nodes.raw):
-        if ids and "html" in node.get("format", "").split() and "it-verdict" in node.astext():
-            text = verdicts.anchored(node.astext(), ids)
-            node.rawsource = text
-            node.children = [nodes.Text(text)]
+    for node in own_host.raw_html(doctree, "it-verdict"):
+        if ids:
+            own_host.rewrite(node, verdicts.anchored(node.astext(), ids))
 
 
 def _write_script(app: Sphinx) -> None:
