@@ -157,23 +157,22 @@ def cpu_seconds(function: Callable[[], object], *, times: int = 5) -> float:
 
     A thread that waits for a core that another process has is not charged for the wait.
     """
-    least = float("inf")
-    for attempt in range(times + 1):
-        start = time.thread_time()
-        function()
-        if attempt:
-            least = min(least, time.thread_time() - start)
-    return least
+    return _least(function, times, time.thread_time)
 
 
 def wall_seconds(function: Callable[[], object], *, times: int = 9) -> float:
     """Return the least time of one call by the clock on the wall, of `times` calls and a first."""
+    return _least(function, times, time.perf_counter)
+
+
+def _least(function: Callable[[], object], times: int, clock: Callable[[], float]) -> float:
+    """Return the least time of a call by a clock; the first of `times` + 1 calls does not count."""
     least = float("inf")
     for attempt in range(times + 1):
-        start = time.perf_counter()
+        start = clock()
         function()
         if attempt:
-            least = min(least, time.perf_counter() - start)
+            least = min(least, clock() - start)
     return least
 
 

@@ -202,6 +202,17 @@ def test_closing_and_collecting_end_the_processes() -> None:
     assert not alive(second)
 
 
+def ran(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, with the book's packages in reach."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_the_processes_end_with_the_one_that_made_them(tmp_path: Path) -> None:
     program = """
 import os
@@ -210,14 +221,7 @@ def number(rank): return os.getpid()
 print(*Ranks(2)(number), flush=True)
 os._exit(1)
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(program, TMPDIR=str(tmp_path))
     numbers = [int(word) for word in done.stdout.split()]
     assert len(numbers) == 2, done.stderr
     end = time.monotonic() + 20
@@ -241,12 +245,5 @@ def outer(offset):
 with Ranks(2) as ranks:
     print(ranks(outer(3), [1, 2]))
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ran(program)
     assert done.stdout.strip() == str([[24, 44, 1.0]] * 2), done.stderr
