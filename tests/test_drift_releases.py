@@ -145,12 +145,14 @@ def test_a_damaged_archive_in_the_cache_is_fetched_again(
     assert fetched == ["2.99.0"]
 
 
-def test_only_torch_differs_in_the_requirements(wheel: Path, tmp_path: Path) -> None:
+def test_only_torch_and_its_triton_differ_in_the_requirements(wheel: Path, tmp_path: Path) -> None:
     pins = "-c constraints.txt\ntorch==2.13.0\nnumpy==2.4.6\n"
     assert requirements(pins, "2.15.0", tmp_path).splitlines() == [
         f"-c {tmp_path.as_posix()}/constraints.txt", "torch==2.15.0", "numpy==2.4.6",
     ]  # fmt: skip
     assert requirements(pins, str(wheel), tmp_path).splitlines()[1] == f"torch @ {wheel.as_uri()}"
     assert requirements(pins, "nightly", tmp_path).splitlines()[1] == "torch"
+    pins += 'triton==3.7.1; sys_platform == "linux"\n'
+    assert requirements(pins, "2.15.0", tmp_path).endswith('triton; sys_platform == "linux"\n')
     with pytest.raises(BookError, match="pins no torch"):
         requirements("numpy==2.4.6\n", "2.15.0", tmp_path)

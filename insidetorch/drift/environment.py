@@ -15,6 +15,7 @@ from insidetorch.drift.trees import open_wheel
 from insidetorch.errors import BookError
 
 _TORCH = re.compile(r"^torch\s*==[^\n]*$", re.MULTILINE)
+_TRITON = re.compile(r"^triton\s*==[^\s;]+", re.MULTILINE)
 _MARK = "complete"
 
 
@@ -25,7 +26,9 @@ def label(named: str) -> str:
 
 
 def requirements(pins: str, named: str, root: Path) -> str:
-    """Return the book's requirements with another torch.
+    """Return the book's requirements with another torch, and the Triton that goes with it.
+
+    CUDA wheels of torch name the one Triton they work with, so its pin gives way.
 
     :param pins: the content of ``requirements.txt``.
     :param named: a version, a channel, or the path of a wheel.
@@ -40,6 +43,7 @@ def requirements(pins: str, named: str, root: Path) -> str:
     changed, count = _TORCH.subn(lambda _: torch, pins)
     if not count:
         raise BookError(f"{root / 'requirements.txt'} pins no torch; add a line torch==….")
+    changed = _TRITON.sub("triton", changed)
     return re.sub(r"^-c +(\S+)", lambda m: f"-c {(root / m[1]).as_posix()}", changed, flags=re.M)
 
 
