@@ -19,6 +19,7 @@ from insidetorch.address import Address
 from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
+    changes,
     excerpt_links,
     glossary,
     mathml,
@@ -64,6 +65,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     for name in _PARTS:
         app.add_directive(name, GeneratedPart)
     still_true.register(app)
+    changes.register(app)
     glossary.register(app)
     excerpt_links.register(app)
     architecture.register(app)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+
+from insidetorch.drift import lockfile
 
 GENERATED = "insidetorch_parts"
 """In a document's metadata: it shows what other documents or the ledger say, and follows them."""
@@ -72,3 +75,14 @@ def in_order(env: BuildEnvironment) -> list[str]:
 
     visit(str(env.config.root_doc))
     return list(order)
+
+
+def titles(env: BuildEnvironment) -> dict[str, str]:
+    """Return the title of each document."""
+    return {doc: title.astext() for doc, title in env.titles.items()}
+
+
+def book_folder(source: Path) -> Path:
+    """Return the book's folder: that of the sources, or the one that a build stages them below."""
+    near = [source, *source.parents[:2]]
+    return next((folder for folder in near if (folder / lockfile.NAME).is_file()), source)

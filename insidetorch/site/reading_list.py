@@ -12,7 +12,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from insidetorch.drift import lockfile, run
+from insidetorch.drift import run
 from insidetorch.errors import BookError
 from insidetorch.site import coverage, own_host, references, verdicts
 from insidetorch.site.bibliography import (
@@ -24,6 +24,7 @@ from insidetorch.site.bibliography import (
     state,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
+from insidetorch.site.places import book_folder
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,10 @@ class _ReadingPart(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         source = Path(self.env.srcdir)
         files = [source / name for name in (BIBLIOGRAPHY, SUBJECTS, VERDICTS)]
-        files += [source / self.config.insidetorch_ledger, *(_root(source) / "drift").rglob("*.*")]
+        files += [
+            source / self.config.insidetorch_ledger,
+            *(book_folder(source) / "drift").rglob("*.*"),
+        ]
         for file in files:
             if file.is_file():
                 self.env.note_dependency(os.path.relpath(file, source))
@@ -116,7 +120,7 @@ def _part(app: Sphinx, kind: str, docname: str) -> str:
         return str(app.builder.get_relative_uri(docname, doc)) if known else ""
 
     if kind != "reading-list":
-        results = run.stored(_root(source) / "drift")
+        results = run.stored(book_folder(source) / "drift")
         return verdicts.part(kind, given, ledger, results, address, address(LIST_PAGE))
     listed, subjects = read_references(source / BIBLIOGRAPHY), read_subjects(source / SUBJECTS)
     states = states_of(listed, subjects, given, app.env.found_docs, ledger)
@@ -169,9 +173,3 @@ def _add_script(
 ) -> None:
     if app.env.metadata.get(pagename, {}).get(_HAS_FILTER):
         app.add_js_file(_SCRIPT, loading_method="defer")
-
-
-def _root(source: Path) -> Path:
-    """Return the book's folder: that of the sources, or the one that a build stages them below."""
-    near = [source, *source.parents[:2]]
-    return next((folder for folder in near if (folder / lockfile.NAME).is_file()), source)

@@ -22,6 +22,7 @@ from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Chapter, Ledger, read_ledger
+from insidetorch.site.places import book_folder
 
 Link = Callable[[str], str]
 _PARTS = ("drift-claims", "drift-differences", "drift-history", "drift-anchors", "drift-warnings")
@@ -63,7 +64,7 @@ class _DriftPart(SphinxDirective):
     """Place a part that is made from drift's data."""
 
     def run(self) -> list[nodes.Node]:
-        root = _root(Path(self.env.srcdir))
+        root = book_folder(Path(self.env.srcdir))
         files = [Path(self.env.srcdir) / self.config.insidetorch_ledger]
         files += [root / lockfile.NAME, *sorted((root / "drift").rglob("*.*"))]
         for file in files:
@@ -352,12 +353,6 @@ def _to(address: str, text: str) -> str:
     return f"{address}#:~:text={quote(words, safe='')}"
 
 
-def _root(source: Path) -> Path:
-    """Return the book's folder: that of the sources, or the one that a build stages them below."""
-    near = [source, *source.parents[:2]]
-    return next((folder for folder in near if (folder / lockfile.NAME).is_file()), source)
-
-
 def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if app.builder.format != "html":
         return
@@ -365,7 +360,7 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if not parts:
         return
     source = Path(app.srcdir)
-    root, path = _root(source), source / app.config.insidetorch_ledger
+    root, path = book_folder(source), source / app.config.insidetorch_ledger
     ledger, data = read_ledger(path), read_data(root, root / "_build" / "drift")
 
     def link(doc: str) -> str:
