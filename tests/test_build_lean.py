@@ -85,6 +85,14 @@ def test_a_site_gets_one_sheet_late_scripts_and_a_small_font(site: Path) -> None
     assert set(font.getBestCmap()) == {0xF6C5} and 'src:url(icons.woff) format("woff")' in css
 
 
+def test_a_page_for_lost_readers_finds_its_sheet_from_any_address(site: Path) -> None:
+    index = (site / "index.html").read_text()
+    (site / "404.html").write_text(index.replace('href="_static', 'href="/book/_static'))
+    lean(site)
+    (sheet,) = (site / "_static").glob("book-*.css")
+    assert f'href="/book/_static/{sheet.name}"' in (site / "404.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("code", "style"),
     [

@@ -29,7 +29,7 @@ CONF = """
 extensions = ["myst_parser", "sphinx_reredirects", "insidetorch.site"]
 html_math_renderer = "mathml"
 html_theme = "basic"
-project, author = "A book", "Some & others"
+html_title, author = "A book", "Some & others"
 redirects = {"old/first": "/one.html"}
 redirect_html_template_file = "book/moved.html"
 """

@@ -15,6 +15,7 @@ import tinycss2
 
 _SHEET = re.compile(r'[ \t]*<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^":]+)"[^>]*>\n?')
 _SCRIPT = re.compile(r'<script\b(?![^>]*\b(?:defer|async)\b)([^>]*\bsrc="([^":]+)"[^>]*)></script>')
+_STATIC = "/_static/"
 _OPTIONS = "documentation_options.js"
 _NAMES = re.compile(r'\b(?:class|id)=(?:"([^"]*)"|\'([^\']*)\')')
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -60,13 +61,20 @@ def lean(site: Path) -> None:
         sheets = tuple(
             sheet
             for href in _SHEET.findall(text)
-            if (sheet := (path.parent / href.partition("?")[0]).resolve()).is_file()
+            if (sheet := _goal(href.partition("?")[0], path, site)).is_file()
         )
         if sheets not in bundles:
             bundles[sheets] = _bundle(sheets, used, site / "_static")
         path.write_text(_page(path, text, bundles[sheets]), encoding="utf-8")
     for sheet in {sheet for sheets in bundles for sheet in sheets}:
         sheet.unlink()
+
+
+def _goal(href: str, page: Path, site: Path) -> Path:
+    """Return the file of an address; one from the host's root has the static files somewhere."""
+    if not href.startswith("/"):
+        return (page.parent / href).resolve()
+    return (site / href[href.find(_STATIC) + 1 :]).resolve()
 
 
 def names(pages: Iterable[str], scripts: Iterable[str]) -> Names:
@@ -170,9 +178,12 @@ def _face(face: str, icons: set[int], folder: Path) -> str:
 
 def _page(path: Path, text: str, bundle: Path) -> str:
     """Return a page with the one sheet, and scripts that wait where they may."""
-    href = Path(os.path.relpath(bundle, path.parent)).as_posix()
     first = _SHEET.search(text)
     assert first is not None
+    if first[1].startswith("/"):
+        href = f"{first[1].partition(_STATIC)[0]}{_STATIC}{bundle.name}"
+    else:
+        href = Path(os.path.relpath(bundle, path.parent)).as_posix()
     head, tail = text[: first.start()], text[first.start() :]
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
     text = _CODE.sub(_with_rows, text)

@@ -242,7 +242,7 @@ def _write_feed(app: Sphinx, exception: Exception | None) -> None:
     file = Path(app.srcdir) / FILE
     if exception is None and app.builder.format == "html" and _site(app) and file.is_file():
         changes = read_changes(file, titles(app.env))
-        made = feed(changes, app.config.project, app.config.author, _site(app))
+        made = feed(changes, app.config.html_title, app.config.author, _site(app))
         (Path(app.outdir) / FEED).write_bytes(made)
 
 
