@@ -95,7 +95,7 @@ def parse_ledger(data: Mapping[str, Any]) -> Ledger:
     chapters = tuple(
         Chapter(
             doc=str(entry["doc"]),
-            title=str(entry.get("title") or entry["doc"]),
+            title=str(entry.get("title") or entry["doc"]).replace("`", ""),
             status=str(entry.get("status") or "ok"),
             fresh=bool(entry.get("fresh")),
             executed=_moment(entry.get("executed")),
