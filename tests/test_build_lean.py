@@ -6,8 +6,12 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+import yaml
 from bs4 import BeautifulSoup
+from built_site import ROOT
 from fontTools.ttLib import TTFont
+from pygments.styles import get_style_by_name
+from pygments.token import Name, Punctuation, Text
 
 from insidetorch.build.lean import Names, lean, names, rules_in_use
 
@@ -100,6 +104,7 @@ def test_a_page_for_lost_readers_finds_its_sheet_from_any_address(site: Path) ->
         ("<pre>\na\nb\n</pre>", "--it-rows:2"),
         ('<pre class="c"><span>a\n</span><span>b\n</span></pre>', "--it-rows:2"),
         ('<pre style="--it-digits:2">a\n\nb</pre>', "--it-rows:3;--it-digits:2"),
+        ('<pre><span class="n">a</span><span class="p">(</span>\n</pre>', "--it-rows:1"),
         ('<pre style="white-space: pre-wrap">a\nb</pre>', "white-space: pre-wrap"),
     ],
 )
@@ -110,6 +115,15 @@ def test_code_says_how_many_rows_it_has(code: str, style: str, site: Path) -> No
     found = BeautifulSoup(page.read_text(), "html.parser").select_one("pre")
     assert found is not None and found["style"] == style
     assert found.text == BeautifulSoup(code, "html.parser").text
+    assert found.select_one(".n, .p, .w") is None
+
+
+def test_what_loses_its_element_had_the_colour_of_all_code() -> None:
+    options = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["sphinx"]["config"]
+    for shade in ("light", "dark"):
+        style = get_style_by_name(options["html_theme_options"][f"pygments_{shade}_style"])
+        for kind in (Name, Punctuation):
+            assert style.style_for_token(kind) == style.style_for_token(Text)
 
 
 def test_a_site_without_sheets_stays_as_it_is(tmp_path: Path) -> None:

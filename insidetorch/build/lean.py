@@ -22,6 +22,8 @@ _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAME = re.compile(r"[.#]((?:\\.|[\w-])+)")
 _URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
 _CODE = re.compile(r"<pre\b(?P<attributes>[^>]*)>(?P<body>.*?)</pre>", re.DOTALL)
+# Names, punctuation and blanks have the colour of all code in the book's styles.
+_PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
 _PRIVATE_USE = range(0xE000, 0xF900)
 
 
@@ -45,7 +47,8 @@ def lean(site: Path) -> None:
 
     Style sheets become one, with the rules that some page or script can use; icon fonts keep the
     icons that are used; scripts wait until the page is read; code says how many rows it has, so
-    that a browser can leave it out until it is in view. Pages look and act as before.
+    that a browser can leave it out until it is in view, and has no elements where it has no colour
+    of its own, which are half of a chapter's. Pages look and act as before.
 
     :param site: the folder of a rendered site.
     """
@@ -186,7 +189,7 @@ def _page(path: Path, text: str, bundle: Path) -> str:
         href = Path(os.path.relpath(bundle, path.parent)).as_posix()
     head, tail = text[: first.start()], text[first.start() :]
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
-    text = _CODE.sub(_with_rows, text)
+    text = _CODE.sub(_lighter, text)
     # The page of the search starts its scripts itself, one after the other.
     if "searchtools.js" in text:
         return text
@@ -200,17 +203,17 @@ def _page(path: Path, text: str, bundle: Path) -> str:
     return _SCRIPT.sub(late, text)
 
 
-def _with_rows(found: re.Match[str]) -> str:
-    """Return preformatted text that says how many rows it has, if its lines do not wrap."""
-    attributes = found["attributes"]
+def _lighter(found: re.Match[str]) -> str:
+    """Return preformatted text with fewer elements; it says its rows if its lines do not wrap."""
+    attributes, code = found["attributes"], _PLAIN.sub(r"\1", found["body"])
     if "pre-wrap" in attributes:
-        return found[0]
+        return f"<pre{attributes}>{code}</pre>"
     # A browser drops a line break at the very start, and shows none at the end.
-    body = found["body"].removeprefix("\n")
+    body = code.removeprefix("\n")
     text = re.sub(r"<[^>]*>", "", body).removesuffix("\n")
     rows = "--it-rows:" + str(text.count("\n") + 1)
     if 'style="' in attributes:
         attributes = attributes.replace('style="', f'style="{rows};')
     else:
         attributes += f' style="{rows}"'
-    return f"<pre{attributes}>{found['body']}</pre>"
+    return f"<pre{attributes}>{code}</pre>"
