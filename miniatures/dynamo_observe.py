@@ -110,7 +110,7 @@ def compiled(
     return seen
 
 
-def listing(graph: fx.GraphModule) -> list[str]:
+def graph_lines(graph: fx.GraphModule) -> list[str]:
     """Write a graph down without names: operation, target, numbers of the nodes that it takes."""
     nodes = [n for n in graph.graph.nodes if n.op != "placeholder" or n.users]
     number = {node: f"%{i}" for i, node in enumerate(nodes)}

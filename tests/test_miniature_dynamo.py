@@ -24,10 +24,10 @@ from miniatures.dynamo_observe import (
     bytecode,
     compiled,
     entries,
+    graph_lines,
     guard_failure,
     holds,
     hook_is_own,
-    listing,
     tidy,
 )
 from miniatures.dynamo_random import random_program
@@ -52,12 +52,12 @@ def small(function: Callable[..., Any], calls: Sequence[Sequence[Any]], **option
     for args in calls:
         results.append(run(*args))
         counts.append(len(world.graphs))
-    return counts, [listing(graph) for graph in world.graphs], str(results)
+    return counts, [graph_lines(graph) for graph in world.graphs], str(results)
 
 
 def theirs(function: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Any:
     seen = compiled(function, calls)
-    return seen.counts, [listing(graph) for graph in seen.graphs], str(seen.results)
+    return seen.counts, [graph_lines(graph) for graph in seen.graphs], str(seen.results)
 
 
 def branch(x: Any, k: float) -> Any:
