@@ -320,8 +320,9 @@ def test_a_profile_is_drawn_from_the_recording_and_its_trace_lies_beside_the_pag
 
 
 def test_a_link_to_a_trace_is_kept_and_no_other_place() -> None:
-    for place, stays in (("../traces/a-12345678.json", True), ("../traces/../a.json", False),
-                         ("../recordings/a-12345678.json", False), ("/traces/a.json", False)):  # fmt: skip
+    others = ("../traces/../a.json", "../recordings/a-12345678.json", "/traces/a.json")
+    for place in ("../traces/a-12345678.json", *others):
+        stays = place not in others
         assert (f'href="{place}"' in sanitise.html(f'<a href="{place}">t</a>')) == stays
         marker = f'<span class="it-viewer" data-trace="{place[3:]}" data-title="a&quot;>"></span>'
         clean = sanitise.html(marker)
