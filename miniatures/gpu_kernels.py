@@ -85,12 +85,13 @@ def transpose(
 
 
 def permute(
-    x: tl.tensor, out: tl.tensor, n: tl.tensor, high: tl.tensor, wide: tl.tensor,
-    FIRST: tl.constexpr, SECOND: tl.constexpr, THIRD: tl.constexpr, BLOCK: tl.constexpr,
+    x: tl.tensor, out: tl.tensor, n: tl.tensor, high: tl.tensor,
+    wide: tl.tensor, FIRST: tl.constexpr, SECOND: tl.constexpr,
+    THIRD: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Write a view of three dimensions row by row; two divisions find an element's three indices.
+    """Write a view of three dimensions row by row, finding indices by division.
 
-    The view's last two sizes are high and wide; FIRST, SECOND and THIRD are its strides.
+    The last two sizes are high and wide; FIRST, SECOND and THIRD are strides.
     """
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
