@@ -100,7 +100,7 @@ def cuda(line: str, cell: str) -> None:
         return
     run = recordings.run_of(recording, root)
     show(provenance(label, recording, run))
-    replay(recording)
+    replay(recording, root)
     where = f"{line_of(run.machine)}, recorded {run.date[:10]}"
     keep(recording.data, Kept(None, where, run.machine.gpu, False))
 
@@ -175,17 +175,17 @@ def shortage(label: Label, here: Machine | None) -> str:
     return ""
 
 
-def replay(recording: Recording) -> None:
+def replay(recording: Recording, root: Path) -> None:
     """Publish the outputs of a recording, made safe, and the links to its artefacts."""
     from IPython.display import publish_display_data
 
-    for output in recordings.replayed(recording):
+    for output in recordings.replayed(recording, root):
         if "stream" in output:
             getattr(sys, output["stream"]).write(output["text"])
             getattr(sys, output["stream"]).flush()
         else:
             publish_display_data(output["data"], output["metadata"])  # type: ignore[no-untyped-call]
-    if recording.artifacts:
+    if recording.offered:
         show(downloads(recording))
 
 
@@ -261,7 +261,7 @@ def stale(label: Label, recording: Recording) -> Display:
 def downloads(recording: Recording) -> Display:
     """Return the links to what a recorded cell left: traces, snapshots."""
     items, lines = [], []
-    for item in recording.artifacts:
+    for item in recording.offered:
         size = f"{item.bytes / 2**20:.1f} MiB" if item.bytes >= 2**20 else f"{item.bytes} bytes"
         url = f"../recordings/{recording.chapter}/{item.file}"
         items.append(

@@ -236,6 +236,17 @@ _VIRTUALIZED = _Name("torch._inductor.virtualized.V", ("2.13",))
 _SCHEDULER_HAS_TRITON = _Name("torch._inductor.scheduler.has_triton", ("2.13",))
 _TRITON_HASH = _Name("torch.utils._triton.triton_hash_with_backend", ("2.13",))
 
+_MODE_OPTIONS = _Name("torch._inductor.list_mode_options", ("2.11", "2.13", "2.15"))
+
+
+def compile_mode_options(mode: str) -> dict[str, Any]:
+    """Return the settings that a mode of `torch.compile` stands for.
+
+    `torch._inductor.list_mode_options`. Seen in 2.11, 2.13 and 2.15.
+    """
+    found: dict[str, Any] = _MODE_OPTIONS.get()(mode)
+    return found
+
 
 def fake_tensor_mode(**options: Any) -> Any:
     """Return a context in which tensors have shapes, types and devices, and no memory.

@@ -21,6 +21,7 @@ from insidetorch import cell_code, sanitise
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
 from insidetorch.machine import Machine
+from insidetorch.traces import TRACE_MIME, unpacked
 
 SCHEMA = 1
 MAX_CELL = 2 * 2**20
@@ -90,6 +91,13 @@ class Recording:
     outputs: tuple[Mapping[str, Any], ...]
     data: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
+
+    @property
+    def offered(self) -> list[Artifact]:
+        """The artefacts to download. Traces of timelines are not among them: those have links."""
+        traces = [output.get("data", {}).get(TRACE_MIME) for output in self.outputs]
+        drawn = {f"{self.cell}.{trace['file']}.gz" for trace in traces if trace}
+        return [item for item in self.artifacts if item.file not in drawn]
 
 
 def folder() -> Path:
@@ -228,17 +236,36 @@ def read_run(content: bytes, place: str) -> Run:
     )
 
 
-def replayed(recording: Recording) -> Iterator[dict[str, Any]]:
-    """Yield the outputs of a recording as they may be shown: HTML, SVG and images made safe."""
+def replayed(recording: Recording, root: Path | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the outputs of a recording as they may be shown: HTML, SVG and images made safe.
+
+    :param root: the folder of the recordings; with it, timelines get their traces back.
+    """
     for output in recording.outputs:
         if "stream" in output:
             yield dict(output)
             continue
         data = sanitise.bundle(output["data"])
+        trace = output["data"].get(TRACE_MIME)
+        if trace is not None and root is not None:
+            data[TRACE_MIME] = _trace(recording, trace, root)
         if str(data.get("text/html", "")).startswith(sanitise.EMPTY_STYLE):
             data["text/html"] = style_block() + data["text/html"][len(sanitise.EMPTY_STYLE) :]
         if data:
             yield {"data": data, "metadata": output["metadata"]}
+
+
+def _trace(recording: Recording, trace: Mapping[str, str], root: Path) -> dict[str, str]:
+    """Return the trace that a timeline of a recording was drawn from."""
+    place = f"{recording.chapter}/{recording.cell}.json"
+    name = f"{recording.cell}.{trace['file']}.gz"
+    item = next((a for a in recording.artifacts if a.file == name), None)
+    path = root / recording.chapter / name
+    if item is None or not path.is_file():
+        raise BookError(_refusal(place, "the trace of a timeline is missing"))
+    content = path.read_bytes()
+    _check(sha256(content) == item.sha256, place, "the trace of a timeline was changed")
+    return unpacked(trace["file"], content)
 
 
 def without_style(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,7 +327,7 @@ def artifacts(root: Path) -> Iterator[Path]:
     """Yield the artefacts that recordings below `root` name; the site offers them for download."""
     for path in sorted(root.glob("*/*.json")):
         if not path.name.startswith("run-"):
-            for item in load(path).artifacts:
+            for item in load(path).offered:
                 yield path.parent / item.file
 
 
@@ -338,6 +365,8 @@ def _output(output: Any, place: str) -> dict[str, Any]:
     data, metadata = output["data"], output["metadata"]
     _check(isinstance(data, dict) and isinstance(metadata, dict), place, what)
     _check(all(_MIME.fullmatch(mime) for mime in data), place, what)
+    trace = data.get(TRACE_MIME)
+    _check(trace is None or (isinstance(trace, dict) and set(trace) == {"file"}), place, what)
     return {
         "data": {
             mime: _joined(value, place)

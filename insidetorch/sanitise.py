@@ -38,7 +38,7 @@ _SVG_TAGS = _words(
 )
 _HTML_ATTRIBUTES = _words(
     "class id title lang dir role tabindex style open colspan rowspan scope headers span datetime "
-    "href src alt width height border start reversed data-n download"
+    "href src alt width height border start reversed data-n data-trace data-title download"
 )
 _SVG_ATTRIBUTES = _words(
     "xmlns xmlns:xlink xlink:href xml:space version viewBox preserveAspectRatio transform x y x1 "
@@ -81,7 +81,10 @@ _DECLARATION = re.compile(r"\s*(--it-[a-z0-9-]+|[a-z-]+)\s*:\s*([^;:{}<>@\\]+)\s
 _CALL = re.compile(r"([\w-]*)\(")
 _OWN_URL = re.compile(r"url\((['\"]?)#[\w.:-]+\1\)")
 _FRAGMENT = re.compile(r"#[\w.:-]+")
-_LINK = re.compile(r"https://[^\s\"'<>\\]+|#[\w.:-]+")
+_NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,60}"
+_TRACE = rf"traces/{_NAME}-[0-9a-f]{{8}}\.json"
+_LINK = re.compile(rf"https://[^\s\"'<>\\]+|#[\w.:-]+|\.\./{_TRACE}")
+_OF_A_TRACE = {"data-trace": re.compile(_TRACE), "data-title": re.compile(_NAME)}
 _PICTURE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=\s]+")
 _HIDDEN_TEXT = {
     "script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "noscript",
@@ -218,6 +221,8 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     if name in ("href", "xlink:href", "src"):
         allowed = {"a": _LINK, "img": _PICTURE, "image": _PICTURE}.get(tag, _FRAGMENT)
         return value if allowed.fullmatch(value) else None
+    if name in _OF_A_TRACE:
+        return value if _OF_A_TRACE[name].fullmatch(value) else None
     if name.startswith("aria-") or name in ("alt", "title"):
         return value
     if "url" in value.lower():

@@ -112,6 +112,24 @@ def packed(content: bytes, name: str) -> dict[str, str]:
     return {"file": f"{name}-{sha}.json", "gzip": base64.b64encode(small).decode("ascii")}
 
 
+def unpacked(file: str, small: bytes) -> dict[str, str]:
+    """Return what `packed` did, from the file that a recording keeps of it.
+
+    :param file: the name that `packed` gave.
+    :param small: the compressed trace.
+    :raises BookError: it is no trace, or not the one of that name.
+    """
+    try:
+        content = gzip.decompress(small)
+        plain(json.loads(content))
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+        raise BookError(f"{file} holds no trace; record the cell again.") from None
+    kept = packed(content, file[: -len("-00000000.json")])
+    if not _FILE.fullmatch(file) or kept["file"] != file:
+        raise BookError(f"{file} holds another trace than its name says; record the cell again.")
+    return kept
+
+
 def files(notebooks: Iterable[Mapping[str, Any]]) -> dict[str, bytes]:
     """Return the traces in the outputs of executed notebooks: path below the site → content.
 

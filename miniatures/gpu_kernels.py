@@ -1,4 +1,4 @@
-"""Six kernels of the book's own, in Triton's language.
+"""Eight kernels of the book's own, in Triton's language.
 
 They are plain functions. `block_machine.Machine` runs them on a CPU without Triton, Triton's
 interpreter runs them there too, and Triton compiles them for a GPU (`gpu_kernels_triton`).
@@ -82,6 +82,22 @@ def transpose(
     inside = (row[:, None] < rows) & (column[None, :] < columns)
     tile = tl.load(x + row[:, None] * columns + column[None, :], mask=inside)
     tl.store(out + row[:, None] + column[None, :] * rows, tile, mask=inside)
+
+
+def permute(
+    x: tl.tensor, out: tl.tensor, n: tl.tensor, high: tl.tensor,
+    wide: tl.tensor, FIRST: tl.constexpr, SECOND: tl.constexpr,
+    THIRD: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
+    """Write a view of three dimensions row by row, finding indices by division.
+
+    The last two sizes are high and wide; FIRST, SECOND and THIRD are strides.
+    """
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    rows = at // wide
+    there = rows // high * FIRST + rows % high * SECOND + at % wide * THIRD
+    tl.store(out + at, tl.load(x + there, mask=inside), mask=inside)
 
 
 def matmul(

@@ -6,17 +6,22 @@ Each is asked in a process of its own, since Triton decides on import whether it
 
 from __future__ import annotations
 
+import inspect
 import json
+import linecache
 import os
 import re
+import runpy
 import subprocess
 import sys
+import tempfile
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -24,8 +29,10 @@ from torch import Tensor
 from insidetorch.errors import BookError
 from miniatures import gpu_kernels
 
+Kernel = str | Callable[..., None]
 FILE = Path(__file__).with_name("gpu_kernels_compiled.json")
-_TYPES = {"p": "*fp32", "h": "*bf16", "i": "i32", "f": "fp32"}
+_TYPES = {"p": "*fp32", "h": "*bf16", "i": "i32", "l": "i64", "f": "fp32"}
+_STRIDES = {"FIRST": 1024, "SECOND": 1, "THIRD": 1048576, "BLOCK": 1024}
 VARIANTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "silu_times": ("silu_times", "pppi", {"BLOCK": 1024}, 4),
     "row_sum": ("row_sum", "ppi", {"BLOCK": 1024}, 4),
@@ -34,6 +41,8 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "layer_norm": ("layer_norm", "ppppif", {"BLOCK": 1024}, 4),
     "transpose, rows": ("transpose", "ppii", {"TALL": 1, "WIDE": 1024}, 4),
     "transpose, tiles": ("transpose", "ppii", {"TALL": 32, "WIDE": 32}, 4),
+    "permute, int32": ("permute", "ppiuu", _STRIDES, 4),
+    "permute, int64": ("permute", "ppill", _STRIDES, 4),
     "matmul, ieee": ("matmul", "pppiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "ieee"}, 4),
     "matmul, tf32": ("matmul", "pppiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "tf32"}, 4),
     "matmul, bf16": ("matmul", "hhhiii", {"M": 64, "N": 64, "K": 32, "PRECISION": "ieee"}, 4),
@@ -43,7 +52,8 @@ VARIANTS: dict[str, tuple[str, str, dict[str, Any], int]] = {
         "attention", "hhhhif", {"BLOCK": 64, "WIDTH": 64, "PRECISION": "ieee"}, 4),
 }  # fmt: skip
 """What is compiled: kernel, types of its arguments, constants, warps. Arguments of types p, h
-and i are divisible by 16, as PyTorch's allocations are; u is an integer that need not be."""
+and i are divisible by 16, as PyTorch's allocations are; u is an integer of 32 bits that need not
+be, l one of 64 bits."""
 
 
 def available() -> bool:
@@ -51,18 +61,24 @@ def available() -> bool:
     return find_spec("triton") is not None
 
 
-def interpret(kernel: str, grid: tuple[int, ...], *args: Any, **options: Any) -> list[Tensor]:
+def interpret(kernel: Kernel, grid: tuple[int, ...], *args: Any, **options: Any) -> list[Tensor]:
     """Return the tensors among `args` after Triton's interpreter ran the kernel.
 
+    :param kernel: its name in `gpu_kernels`, or a function of ``tl`` and its arguments alone.
     :raises BookError: Triton is not installed, or refuses the kernel.
     """
     return interpret_all([(kernel, grid, args, options)])[0]
 
 
-def interpret_all(jobs: list[tuple[str, tuple[int, ...], Any, Any]]) -> list[list[Tensor]]:
+def interpret_all(jobs: list[tuple[Kernel, tuple[int, ...], Any, Any]]) -> list[list[Tensor]]:
     """Return the same for several runs in one process: kernel, grid, arguments, constants."""
-    out: list[list[Tensor]] = _ask("interpret", jobs, TRITON_INTERPRET="1")
+    named = [(_text(kernel), *rest) for kernel, *rest in jobs]
+    out: list[list[Tensor]] = _ask("interpret", named, TRITON_INTERPRET="1")
     return out
+
+
+def _text(kernel: Kernel) -> str:
+    return kernel if isinstance(kernel, str) else textwrap.dedent(inspect.getsource(kernel))
 
 
 def compiled() -> dict[str, Any]:
@@ -80,8 +96,6 @@ def compiled() -> dict[str, Any]:
 def _ask(what: str, job: Any, **environment: str) -> Any:
     if not available():
         raise BookError("Triton is not installed here; install the package triton.")
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="it-") as scratch:
         question, answer = Path(scratch) / "question.pt", Path(scratch) / "answer.pt"
         torch.save(job, question)
@@ -100,9 +114,22 @@ def _ask(what: str, job: Any, **environment: str) -> Any:
 def _interpret(jobs: list[Any]) -> list[list[Tensor]]:
     import triton
 
-    for name, grid, args, options in jobs:
-        triton.jit(getattr(gpu_kernels, name))[grid](*args, **options)
+    known = {text: _function(text) for text in {job[0] for job in jobs}}
+    for text, grid, args, options in jobs:
+        triton.jit(known[text])[grid](*args, **options)
     return [[value for value in job[2] if isinstance(value, Tensor)] for job in jobs]
+
+
+def _function(text: str) -> Callable[..., None]:
+    """Return the kernel of that name, or the one that a text defines: Triton reads its file."""
+    if not text.startswith("def "):
+        return cast(Callable[..., None], getattr(gpu_kernels, text))
+    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as file:
+        file.write(f"import triton.language as tl\n{text}")
+    names = runpy.run_path(file.name)
+    linecache.getlines(file.name)  # what is read stays readable
+    Path(file.name).unlink()
+    return cast(Callable[..., None], names[text[4 : text.index("(")]])
 
 
 def _compile(_: Any) -> dict[str, Any]:
@@ -140,8 +167,6 @@ def instructions(ptx: str) -> Counter[str]:
 
 
 def _resources(cubin: bytes) -> Mapping[str, int]:
-    import tempfile
-
     import triton
 
     tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"

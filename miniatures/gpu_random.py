@@ -40,7 +40,7 @@ class Run:
 
 
 def runs(rounds: int, seed: int = 0) -> Iterator[Run]:
-    """Yield seven runs a round, of random shapes: one of each kernel."""
+    """Yield eight runs a round, of random shapes: one of each kernel."""
     noise = random.Random(seed)
     torch.manual_seed(seed)
     for _ in range(rounds):
@@ -62,6 +62,12 @@ def runs(rounds: int, seed: int = 0) -> Iterator[Run]:
         yield Run("transpose", (_up(rows, tall), _up(columns, wide)),
                   (x, torch.zeros(columns, rows), rows, columns),
                   {"TALL": tall, "WIDE": wide}, x.T)  # fmt: skip
+        base = torch.randn(inner, rows, 5)
+        view = base.permute(noise.sample(range(3), 3))
+        strides = dict(zip(("FIRST", "SECOND", "THIRD"), view.stride(), strict=True))
+        yield Run("permute", (_up(view.numel(), 256),),
+                  (base, torch.zeros(view.shape), view.numel(), *view.shape[1:]),
+                  {**strides, "BLOCK": 256}, view.contiguous())  # fmt: skip
         yield Run("matmul", (_up(rows, 16), _up(columns, 16)),
                   (left, right, torch.zeros(rows, columns), rows, columns, inner),
                   {"M": 16, "N": 16, "K": 16, **precision}, left @ right)  # fmt: skip

@@ -7,8 +7,10 @@ cell really made, on the CPU.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import os
+import shutil
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from insidetorch import cell_code, cuda, machine, pretend, recordings
+from insidetorch import cell_code, cuda, machine, pretend, recordings, sanitise, traces
 from insidetorch.build import record as recorder
 from insidetorch.build.project import open_project
 from insidetorch.build.record import Script
@@ -29,6 +31,7 @@ from insidetorch.facts import tool
 from insidetorch.ledger import RECORD_MIME
 from insidetorch.machine import Machine
 from insidetorch.recordings import Recording, Run
+from insidetorch.traces import TRACE_MIME
 
 ROOT = Path(__file__).parent.parent
 MACHINE = Machine(
@@ -271,6 +274,74 @@ def test_one_file_runs_with_a_device_and_without(device: Path, monkeypatch) -> N
     assert replayed[4]["image/png"] == PNG
 
 
+PROFILING = textwrap.dedent("""\
+    %%cuda profiles
+    from insidetorch import artifact, timeline
+    a = torch.ones(8, 8)
+    with torch.profiler.profile() as profile:
+        a @ a
+    artifact(__import__("pathlib").__file__, "Notes", name="notes.txt")
+    timeline(profile, name="one-product", alt="One product.")
+    """)
+
+
+@pytest.mark.slow
+def test_a_profile_is_drawn_from_the_recording_and_its_trace_lies_beside_the_page(
+    device: Path, run
+) -> None:
+    """A profile of the CPU stands for one of a GPU: the recorder does not know the difference."""
+    recorder.record([script(SETUP, PROFILING)], device, say=lambda line: None)
+    folder = device / "recordings" / "demo"
+    shutil.copytree(folder, Path("recordings/demo"))
+    made = recordings.load(folder / "profiles.json")
+    trace, notes = sorted(made.artifacts, key=lambda item: "notes" in item.file)
+    assert trace.file.startswith("profiles.one-product-") and made.offered == [notes]
+    assert "gzip" not in (folder / "profiles.json").read_text()  # the trace is in its own file
+
+    outputs = run(SETUP, PROFILING)
+    (shown,) = (out["data"] for out in outputs if TRACE_MIME in out.get("data", {}))
+    assert "One product." in shown["text/html"] and "<svg" in shown["text/html"]
+    site = traces.files([{"cells": [{"outputs": [{"data": shown}]}]}])
+    (path,) = (path for path in site if ".events." not in path)
+    assert f'href="../{path}" download' in shown["text/html"]
+    assert f'data-trace="{path}" data-title="one-product"' in shown["text/html"]
+    assert any(e["name"] == "aten::mm" for e in json.loads(site[path])["traceEvents"])
+    offered = outputs[-1]["data"]["text/html"]
+    assert "profiles.notes.txt.gz" in offered and "one-product" not in offered
+
+    kept = Path("recordings/demo") / trace.file
+    content = kept.read_bytes()
+    kept.write_bytes(content + b"x")
+    with pytest.raises(BookError, match="was changed"):
+        run(SETUP, PROFILING)
+    kept.unlink()
+    with pytest.raises(BookError, match="is missing"):
+        run(SETUP, PROFILING)
+
+
+def test_a_link_to_a_trace_is_kept_and_no_other_place() -> None:
+    others = ("../traces/../a.json", "../recordings/a-12345678.json", "/traces/a.json")
+    for place in ("../traces/a-12345678.json", *others):
+        stays = place not in others
+        assert (f'href="{place}"' in sanitise.html(f'<a href="{place}">t</a>')) == stays
+        marker = f'<span class="it-viewer" data-trace="{place[3:]}" data-title="a&quot;>"></span>'
+        clean = sanitise.html(marker)
+        assert ("data-trace" in clean) == stays and "data-title" not in clean
+
+
+def test_a_file_that_is_no_trace_is_refused() -> None:
+    good = json.dumps({"traceEvents": [
+        {"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}
+    ]}).encode()  # fmt: skip
+    name = traces.packed(good, "a")["file"]
+    assert traces.unpacked(name, gzip.compress(good)) == traces.packed(good, "a")
+    for file, content in ((name, b"{}"), (name, gzip.compress(b"[]"))):
+        with pytest.raises(BookError, match="holds no trace"):
+            traces.unpacked(file, content)
+    with pytest.raises(BookError, match="another trace"):
+        traces.unpacked("a-00000000.json", gzip.compress(good))
+
+
 @pytest.mark.slow
 def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -> None:
     book = script(
@@ -313,7 +384,9 @@ def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -
     assert any("demo/first.json belongs to no cell" in line for line in said)
     outcome = recorder.record([script(*mended)], device, everything=True, say=said.append)
     assert len(outcome.recorded) == 4
-    assert len(list(folder.glob("run-*.json"))) == 2, "of the orphan, and of this run"
+    # Runs are named by the second, so the orphan's and this one may be the same.
+    used = {recordings.load(folder / f"{name}.json").run for name in ("first", "last")}
+    assert {path.name for path in folder.glob("run-*.json")} == {f"run-{id}.json" for id in used}
 
 
 def test_without_a_gpu_the_recorder_refuses_in_one_sentence(tmp_path: Path, monkeypatch) -> None:

@@ -7,6 +7,7 @@ file descriptor, because cells may print.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 import json
@@ -26,6 +27,7 @@ from traitlets.config import Config
 from insidetorch import cell_code, claims, cuda, machine, recordings
 from insidetorch.errors import BookError
 from insidetorch.recordings import Artifact, Recording
+from insidetorch.traces import TRACE_MIME
 
 
 class Capture:
@@ -205,6 +207,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         folder = Path(job["folder"]) / job["chapter"]
         try:
             packed = [_pack(left, label.name) for left in files]
+            packed += _traces(capture.outputs, label.name)
             recording = Recording(
                 job["chapter"], label.name, digests[label.name], job["run"], seconds,
                 tuple(capture.outputs), values, tuple(artifact for artifact, _ in packed),
@@ -232,7 +235,6 @@ def _run(shell: Any, source: str) -> str:
 
 def _pack(left: cuda.Left, cell: str) -> tuple[Artifact, bytes]:
     content = left.path.read_bytes()
-    name = left.name.removesuffix(".gz")
     if content[:2] != b"\x1f\x8b":
         content = gzip.compress(content, mtime=0)
     if len(content) > recordings.MAX_ARTIFACT:
@@ -240,8 +242,23 @@ def _pack(left: cuda.Left, cell: str) -> tuple[Artifact, bytes]:
             f"the artefact {left.name} has {len(content) / 2**20:.1f} MiB compressed, and one may "
             f"have {recordings.MAX_ARTIFACT // 2**20} MiB; trace fewer steps."
         )
-    file = f"{cell}.{name}.gz"
-    return Artifact(file, left.title, len(content), recordings.sha256(content)), content
+    return _artifact(cell, left.name.removesuffix(".gz"), left.title, content), content
+
+
+def _traces(outputs: Sequence[dict[str, Any]], cell: str) -> list[tuple[Artifact, bytes]]:
+    """Take the traces of timelines out of the outputs, which keep their names."""
+    found = {}
+    for output in outputs:
+        trace = output.get("data", {}).get(TRACE_MIME)
+        if trace:
+            name, content = trace["file"], base64.b64decode(trace["gzip"])
+            found[name] = (_artifact(cell, name, f"the trace {name}", content), content)
+            output["data"][TRACE_MIME] = {"file": name}
+    return list(found.values())
+
+
+def _artifact(cell: str, name: str, title: str, content: bytes) -> Artifact:
+    return Artifact(f"{cell}.{name}.gz", title, len(content), recordings.sha256(content))
 
 
 def main(arguments: Sequence[str]) -> None:
