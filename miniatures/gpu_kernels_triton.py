@@ -61,17 +61,13 @@ def available() -> bool:
     return find_spec("triton") is not None
 
 
-def interpret(kernel: Kernel, grid: tuple[int, ...], *args: Any, **options: Any) -> list[Tensor]:
-    """Return the tensors among `args` after Triton's interpreter ran the kernel.
-
-    :param kernel: its name in `gpu_kernels`, or a function of ``tl`` and its arguments alone.
-    :raises BookError: Triton is not installed, or refuses the kernel.
-    """
-    return interpret_all([(kernel, grid, args, options)])[0]
-
-
 def interpret_all(jobs: list[tuple[Kernel, tuple[int, ...], Any, Any]]) -> list[list[Tensor]]:
-    """Return the same for several runs in one process: kernel, grid, arguments, constants."""
+    """Return the tensors among the arguments of each run, after Triton's interpreter ran it.
+
+    :param jobs: kernel, grid, arguments and constants of each run. A kernel is its name in
+        `gpu_kernels`, or a function of ``tl`` and its arguments alone.
+    :raises BookError: Triton is not installed, or refuses a kernel.
+    """
     named = [(_text(kernel), *rest) for kernel, *rest in jobs]
     out: list[list[Tensor]] = _ask("interpret", named, TRITON_INTERPRET="1")
     return out
@@ -84,6 +80,7 @@ def _text(kernel: Kernel) -> str:
 def compiled() -> dict[str, Any]:
     """Return what Triton made of each of `VARIANTS` for an H100: instructions and resources.
 
+    ``block of 100`` has what it says of a block that is no power of two.
     Without Triton, or with one that refuses, what the release named in it made when recorded.
     """
     with suppress(BookError):
@@ -134,30 +131,43 @@ def _function(text: str) -> Callable[..., None]:
 
 def _compile(_: Any) -> dict[str, Any]:
     import triton
+
+    found: dict[str, Any] = {}
+    for label, variant in VARIANTS.items():
+        made = _one(*variant)
+        found[label] = {
+            "instructions": dict(instructions(made.asm["ptx"]).most_common()),
+            "shared": made.metadata.shared, "threads": variant[3] * 32,
+            **_resources(made.asm["cubin"]),
+        }  # fmt: skip
+    try:
+        _one("softmax", "ppi", {"BLOCK": 100}, 4)
+        refused = ""
+    except triton.CompilationError as error:
+        refused = str(error).strip().splitlines()[-1]
+    return {"triton": triton.__version__, "kernels": found, "block of 100": refused}
+
+
+def _one(name: str, kinds: str, constants: Mapping[str, Any], warps: int) -> Any:
+    """Compile a kernel for an H100."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    found: dict[str, Any] = {}
-    for label, (name, kinds, constants, warps) in VARIANTS.items():
-        function = triton.jit(getattr(gpu_kernels, name))
-        names = [p.name for p in function.params if p.name not in constants]
-        places = {p.name: i for i, p in enumerate(function.params)}
-        kinds_of = dict(zip(names, kinds, strict=True))
-        signature = {n: _TYPES.get(k, "i32") for n, k in kinds_of.items()}
-        signature |= dict.fromkeys(constants, "constexpr")
-        even = {(places[n],): [["tt.divisibility", 16]] for n, k in kinds_of.items() if k in "phi"}
-        made = triton.compile(
-            ASTSource(
-                fn=function, signature=signature, attrs=even,
-                constexprs={(places[n],): value for n, value in constants.items()},
-            ),
-            target=GPUTarget("cuda", 90, 32), options={"num_warps": warps},
-        )  # fmt: skip
-        found[label] = {
-            "instructions": dict(instructions(made.asm["ptx"]).most_common()),
-            "shared": made.metadata.shared, "threads": warps * 32, **_resources(made.asm["cubin"]),
-        }  # fmt: skip
-    return {"triton": triton.__version__, "kernels": found}
+    function = triton.jit(getattr(gpu_kernels, name))
+    names = [p.name for p in function.params if p.name not in constants]
+    places = {p.name: i for i, p in enumerate(function.params)}
+    kinds_of = dict(zip(names, kinds, strict=True))
+    signature = {n: _TYPES.get(k, "i32") for n, k in kinds_of.items()}
+    signature |= dict.fromkeys(constants, "constexpr")
+    even = {(places[n],): [["tt.divisibility", 16]] for n, k in kinds_of.items() if k in "phi"}
+    return triton.compile(
+        ASTSource(
+            fn=function, signature=signature, attrs=even,
+            constexprs={(places[n],): value for n, value in constants.items()},
+        ),
+        target=GPUTarget("cuda", 90, 32), options={"num_warps": warps},
+    )  # fmt: skip
 
 
 def instructions(ptx: str) -> Counter[str]:

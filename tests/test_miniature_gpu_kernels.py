@@ -25,7 +25,14 @@ from miniatures import (
 )
 from miniatures.block_machine import IllegalAccess, Machine
 from miniatures.gpu_kernels import tl
-from miniatures.gpu_kernels_triton import FILE, VARIANTS, available, compiled, instructions
+from miniatures.gpu_kernels_triton import (
+    FILE,
+    VARIANTS,
+    available,
+    compiled,
+    instructions,
+    interpret_all,
+)
 from miniatures.gpu_random import runs
 from miniatures.launch_rules import A100, H100, RTX3090, elementwise, occupancy, reduction
 
@@ -66,7 +73,7 @@ class TestKernels:
     @needs_triton
     def test_tritons_interpreter_agrees(self) -> None:
         cases = list(runs(4, seed=8))
-        answers = gpu_kernels_triton.interpret_all([case.job for case in cases])
+        answers = interpret_all([case.job for case in cases])
         for case, tensors in zip(cases, answers, strict=True):
             assert case.error(tensors[-1]) < 1e-5, case.kernel
 
@@ -77,10 +84,10 @@ class TestKernels:
             tl.store(out + at, 2 * tl.load(x + at))
 
         x = torch.randn(64)
-        _, out = gpu_kernels_triton.interpret(double, (4,), x, torch.zeros(64), BLOCK=16)
+        ((_, out),) = interpret_all([(double, (4,), (x, torch.zeros(64)), {"BLOCK": 16})])
         assert torch.equal(out, 2 * x)
         with pytest.raises(BookError, match="power of 2"):
-            gpu_kernels_triton.interpret(double, (4,), x, torch.zeros(64), BLOCK=12)
+            interpret_all([(double, (4,), (x, torch.zeros(64)), {"BLOCK": 12})])
 
     def test_indices_of_64_bits_cost_registers(self) -> None:
         made = compiled()["kernels"]
@@ -93,7 +100,7 @@ class TestKernels:
     def test_without_triton_the_interpreter_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(gpu_kernels_triton, "available", lambda: False)
         with pytest.raises(BookError, match="install the package triton"):
-            gpu_kernels_triton.interpret("softmax", (1,), torch.zeros(1, 4))
+            interpret_all([("softmax", (1,), (torch.zeros(1, 4),), {})])
 
     @needs_triton
     def test_the_recorded_code_is_what_this_triton_makes(self) -> None:
