@@ -88,6 +88,15 @@ extern "C" void twice_plus_one(float* y, const float* x, int64_t n) {
 }
 """
 """A loop as PyTorch's kernels have it inside; the same source for all capabilities."""
+REDUCE = """auto larger = [](V& a, V& b) { return at::vec::maximum(a, b); };
+extern "C" float general(const float* x) {
+  return at::vec::vec_reduce_all<float>(larger, V::loadu(x), V::size());
+}
+extern "C" float for_float(const float* x) {
+  return at::vec::vec_reduce_all<float>(larger, V::loadu(x));
+}
+"""
+"""The greatest number in one register, by the two functions of ``functional_base.h``."""
 
 _FLAGS: dict[str, list[str]] = {
     "DEFAULT": [],
@@ -317,13 +326,27 @@ def layouts(line: Mapping[str, str]) -> list[str]:
     ]
 
 
-def vector_loop(capability: str) -> list[str]:
-    """Return the assembly of a loop over `at::vec::Vectorized<float>`: ``2 * x + 1``.
-
-    It is compiled with the flags PyTorch gives to the kernels of that capability.
+def vector_loop(capability: str, function: str = "twice_plus_one") -> list[str]:
+    """Return the assembly of the loop in a function of `LOOP` or `REDUCE`; empty without a loop.
 
     :param capability: ``"DEFAULT"``, ``"AVX2"`` or ``"AVX512"``.
     """
+    rows = _assembly(capability)[function]
+    for place, text in rows:
+        jump = re.match(r"j\w+ ([0-9a-f]+)", text)
+        if jump and int(jump[1], 16) < place:
+            return [line for where, line in rows if int(jump[1], 16) <= where <= place]
+    return []
+
+
+def vector_code(capability: str, function: str) -> list[str]:
+    """Return the assembly of a whole function of `LOOP` or `REDUCE`, without padding."""
+    return [text for _, text in _assembly(capability)[function] if "nop" not in text]
+
+
+@cache
+def _assembly(capability: str) -> dict[str, list[tuple[int, str]]]:
+    """Compile `LOOP` and `REDUCE` with the flags PyTorch gives to kernels of a capability."""
     compiler, lister = tool("g++", "c++", "clang++"), tool("objdump")
     if compiler is None or lister is None:
         raise BookError("This cell reads assembly: install g++ and binutils.")
@@ -332,18 +355,17 @@ def vector_loop(capability: str) -> list[str]:
     command += ["-isystem", str(Path(torch.__file__).parent / "include")]
     with tempfile.TemporaryDirectory() as folder:
         source, binary = Path(folder, "loop.cpp"), Path(folder, "loop.o")
-        source.write_text(LOOP, encoding="utf-8")
-        subprocess.run([*command, "-c", str(source), "-o", str(binary)], check=True)
+        text = f"#include <ATen/cpu/vec/functional.h>\n{LOOP}{REDUCE}"
+        source.write_text(text, encoding="utf-8")
+        compiled = [*command, "-c", str(source), "-o", str(binary)]
+        subprocess.run(compiled, check=True, capture_output=True)
         listing = [lister, "-d", "--no-show-raw-insn", str(binary)]
         said = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
-    body = said.split("<twice_plus_one>:")[1].split("\n\n")[0]
-    found = re.findall(r"^\s*([0-9a-f]+):\s+([^#\n]*)", body, re.MULTILINE)
-    rows = [(int(place, 16), " ".join(text.split())) for place, text in found]
-    for place, text in rows:
-        jump = re.match(r"j\w+ ([0-9a-f]+)", text)
-        if jump and int(jump[1], 16) < place:
-            return [line for where, line in rows if int(jump[1], 16) <= where <= place]
-    return []
+    found = {}
+    for name, body in re.findall(r"<(\w+)>:\n(.*?)(?:\n\n|\Z)", said, re.DOTALL):
+        rows = re.findall(r"^\s*([0-9a-f]+):\s+([^#\n]*)", body, re.MULTILINE)
+        found[name] = [(int(place, 16), " ".join(text.split())) for place, text in rows]
+    return found
 
 
 def versions(kernel: str) -> Counter[str]:
