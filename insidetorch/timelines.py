@@ -141,7 +141,9 @@ def _draw(lanes: dict[str, list[Event]]) -> Any:
 
 
 def _short(name: str) -> str:
-    """Return what tells an event apart: no namespaces, no template arguments."""
+    """Return a name without namespaces, types and template arguments, if it is one of C++."""
+    if "::" not in name:
+        return name.strip("# ") or name
     return name.split("<")[0].split(": ")[-1].split("::")[-1].split(" ")[-1] or name
 
 

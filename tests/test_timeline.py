@@ -20,7 +20,7 @@ import torch
 from playwright.sync_api import Browser
 from tiny_book import TinyBook
 
-from insidetorch import timeline
+from insidetorch import timeline, timelines
 from insidetorch.build import viewer
 from insidetorch.errors import BookError
 from insidetorch.traces import MAX_TRACE, TRACE_MIME, events, files, link_viewer, packed, plain
@@ -222,3 +222,17 @@ class TestSite:
         assert not wrong
         assert not [u for u in asked if not u.startswith((address, "data:", "blob:"))]
         page.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("aten::mm", "mm"),
+        ("autograd::engine::evaluate_function: MmBackward0", "MmBackward0"),
+        ("void at::native::kernel<4, at::native::Add<float>>(int)", "kernel"),
+        ("channels last", "channels last"),
+        ("## Call CompiledFxGraph f00 ##", "Call CompiledFxGraph f00"),
+    ],
+)
+def test_bars_are_named_by_what_tells_them_apart(name: str, short: str) -> None:
+    assert timelines._short(name) == short
