@@ -107,12 +107,8 @@ def test_a_malformed_entry_is_named(tmp_path: Path, text: str, message: str) -> 
         changes.read_changes(path, {"one": "One"})
 
 
-def test_the_book_tells_of_every_chapter_it_has() -> None:
-    docs = dict.fromkeys(DOCUMENTS, "")
-    told = {
-        doc for change in changes.read_changes(ROOT / changes.FILE, docs) for doc in change.pages
-    }
-    assert [doc for doc in DOCUMENTS if doc.startswith("notebooks/") and doc not in told] == []
+def test_the_book_s_own_entries_are_well_formed() -> None:
+    assert changes.read_changes(ROOT / changes.FILE, dict.fromkeys(DOCUMENTS, ""))
 
 
 def test_a_page_that_moved_leads_to_its_new_place(build: Build, tmp_path: Path) -> None:
