@@ -302,6 +302,8 @@ def aten_calls(function: Callable[[], object]) -> list[str]:
 def onednn(code: str, **environment: str) -> list[dict[str, str]]:
     """Run `code` in a process under oneDNN's log, and return its lines on primitives.
 
+    Where `code` turns MKL's log on, a line of that has the engine ``MKL`` and MKL's name for it.
+
     :param code: may print; a line that starts with ``#`` becomes the `mark` of what follows.
     """
     done = _run(f"import torch\n{code}", {"ONEDNN_VERBOSE": "2", **environment})
@@ -310,6 +312,9 @@ def onednn(code: str, **environment: str) -> list[dict[str, str]]:
         part = line.split(",")
         if line.startswith("#"):
             mark = line[1:].strip()
+        product = re.match(r"MKL_VERBOSE (\w+)\(", line)
+        if product:
+            lines.append({"what": "exec", "engine": "MKL", "primitive": product[1], "mark": mark})
         if len(part) > 9 and part[2] == "primitive" and part[3] != "info":
             keys = ("what", "engine", "primitive", "implementation", "kind", "memory")
             found = dict(zip(keys, part[3:9], strict=True))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from insidetorch.facts import tool
-from miniatures.cpu_observe import faults, in_process, nested_chunks, real_chunks, threads
+from miniatures.cpu_observe import faults, in_process, nested_chunks, onednn, real_chunks, threads
 from miniatures.parallel_for import GRAIN_SIZE, Cost, chunks, for_each, reduce, started
 
 compiled = pytest.mark.skipif(tool("g++", "c++", "clang++") is None, reason="no C++ compiler")
@@ -124,3 +124,15 @@ def test_faults_counts_the_pages_of_new_memory() -> None:
     pages = 2**26 // 4096
     assert faults(lambda: torch.add(x, 1, out=out)) < pages / 20
     assert faults(lambda: torch.empty(2**24)) < pages / 20
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="no MKL")
+def test_the_log_names_the_products_of_mkl() -> None:
+    log = onednn("""
+m = torch.rand(64, 64)
+print("# quiet"); m @ m
+print("# single")
+with torch.backends.mkl.verbose(1): m @ m""")
+    assert [(line["mark"], line["primitive"]) for line in log if line["engine"] == "MKL"] == [
+        ("single", "SGEMM")
+    ]
