@@ -10,9 +10,17 @@ import jupytext
 import pytest
 import yaml
 
+import insidetorch
+
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
 LINES, COLUMNS = 20, 84
+SHOWN = {
+    name
+    for name, value in ((name, getattr(insidetorch, name)) for name in insidetorch.__all__)
+    if getattr(value, "__annotations__", {}).get("return") in ("Display", "Stack", "Timeline")
+}
+"""What the toolkit returns to be shown."""
 
 
 def cells(chapter: Path, kind: str) -> list[dict]:
@@ -58,6 +66,16 @@ def test_its_cells_fit_the_page(chapter: Path) -> None:
         assert hidden or len(lines) <= LINES, f"cell {number} has {len(lines)} lines"
         wide = [line for line in lines if len(line) > COLUMNS]
         assert not wide, f"cell {number} is wider than the column: {wide}"
+
+
+@every_chapter
+def test_nothing_that_is_made_to_be_shown_is_lost(chapter: Path) -> None:
+    assert {"table", "source", "figure", "graph", "timeline"} <= SHOWN
+    for number, cell in enumerate(cells(chapter, "code"), start=1):
+        for node in ast.parse(code_of(cell)).body[:-1]:
+            made = node.value if isinstance(node, ast.Expr) else None
+            lost = isinstance(made, ast.Call) and getattr(made.func, "id", "") in SHOWN
+            assert not lost, f"cell {number} makes what it does not show: {ast.unparse(node)[:60]}"
 
 
 @every_chapter
