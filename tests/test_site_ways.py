@@ -68,6 +68,23 @@ def test_the_drawing_of_the_map_scrolls_in_its_own_box_and_can_be_read(page: Pag
     assert page.locator(".it-architecture svg").get_attribute("aria-label")
 
 
+def test_a_link_leads_to_its_verdict_though_those_above_are_not_drawn(browser: Browser) -> None:
+    ids = [entry["id"] for entry in soup("book/verdicts").select(".it-verdicts .it-verdict")]
+    for id in ids[:: len(ids) // 4]:
+        context = browser.new_context(
+            viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True
+        )
+        page = context.new_page()
+        visit(page, "book/verdicts")
+        page.goto(f"{page.url}#{id}")
+        page.wait_for_timeout(400)
+        style = f"getComputedStyle(document.getElementById('{id}')).contentVisibility"
+        assert page.evaluate(style) == "auto"
+        place = page.locator(f"[id='{id}']").bounding_box()
+        assert place is not None and 0 <= place["y"] < 200, id
+        context.close()
+
+
 def test_a_letter_leads_to_its_terms(page: Page) -> None:
     visit(page, "book/glossary")
     letters = page.locator("nav.it-letters a")
