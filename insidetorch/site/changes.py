@@ -164,7 +164,7 @@ def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         docs, source = titles(app.env), Path(app.srcdir)
         root = book_folder(source)
         data = read_data(root, root / "_build" / "drift")
-        address = "../" * docname.count("/") + FEED if _site(app) else ""
+        address = "../" * docname.count("/") + FEED if _has_feed(app) else ""
         html = by_release(
             read_changes(source / FILE, docs), data, docs,
             lambda doc: str(app.builder.get_relative_uri(docname, doc)), address,
@@ -230,7 +230,7 @@ def _moved(release: str, data: Data, docs: Mapping[str, str], link: Callable[[st
 def _announce(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.Node | None
 ) -> None:
-    if _site(app):
+    if _has_feed(app):
         address = f"{_site(app)}/{FEED}"
         context["metatags"] = context.get("metatags", "") + (
             '<link rel="alternate" type="application/atom+xml" title="What changed" '
@@ -239,11 +239,14 @@ def _announce(
 
 
 def _write_feed(app: Sphinx, exception: Exception | None) -> None:
-    file = Path(app.srcdir) / FILE
-    if exception is None and app.builder.format == "html" and _site(app) and file.is_file():
-        changes = read_changes(file, titles(app.env))
+    if exception is None and app.builder.format == "html" and _has_feed(app):
+        changes = read_changes(Path(app.srcdir) / FILE, titles(app.env))
         made = feed(changes, app.config.html_title, app.config.author, _site(app))
         (Path(app.outdir) / FEED).write_bytes(made)
+
+
+def _has_feed(app: Sphinx) -> bool:
+    return bool(_site(app)) and (Path(app.srcdir) / FILE).is_file()
 
 
 def _site(app: Sphinx) -> str:

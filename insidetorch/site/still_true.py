@@ -23,6 +23,7 @@ from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Chapter, Ledger, read_ledger
 from insidetorch.site.places import book_folder
+from insidetorch.site.written import marked
 
 Link = Callable[[str], str]
 _PARTS = ("drift-claims", "drift-differences", "drift-history", "drift-anchors", "drift-warnings")
@@ -208,7 +209,7 @@ def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
         states = [_state(result, chapter.doc, text) for result in ran]
         held = [count + (state == "held") for count, state in zip(held, states, strict=True)]
         rows.append([
-            _link(_to(link(chapter.doc), text), _inline(text), text),
+            _link(_to(link(chapter.doc), text), marked(text), text),
             _mark("held" if record.get("held") else "failed"),
             *map(_mark, states),
         ])  # fmt: skip
@@ -340,11 +341,6 @@ def _folded_html(summary: str, html: str) -> str:
 
 def _sentence(text: str) -> str:
     return f'<p class="it">{escape(text)}</p>'
-
-
-def _inline(text: str) -> str:
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
 
 
 def _to(address: str, text: str) -> str:
