@@ -9,32 +9,32 @@ from typing import Any
 _HOME = {
     "BookError": "errors",
     "Display": "display",
-    "artifact": "cuda",
-    "autograd_graph": "graphs",
-    "bench": "timing",
-    "bench_table": "timing",
+    "artifact": "gpu.magic",
+    "autograd_graph": "show.graphs",
+    "bench": "measure.timing",
+    "bench_table": "measure.timing",
     "claim": "claims",
-    "copy_bandwidth": "comparison",
-    "cpp_stack": "stacks",
-    "fake_cuda": "pretend",
-    "figure": "figures",
-    "graph": "figures",
-    "instructions": "timing",
-    "listing": "listings",
-    "matmul_peak": "comparison",
-    "measured": "comparison",
+    "copy_bandwidth": "measure.cpu_beside_gpu",
+    "cpp_stack": "watch.stacks",
+    "fake_cuda": "gpu.without_gpu",
+    "figure": "show.figures",
+    "graph": "show.figures",
+    "instructions": "measure.timing",
+    "listing": "show.listings",
+    "matmul_peak": "measure.cpu_beside_gpu",
+    "measured": "measure.cpu_beside_gpu",
     "private": "private",
-    "ptx": "pretend",
-    "record_data": "cuda",
-    "sass": "pretend",
+    "ptx": "gpu.without_gpu",
+    "record_data": "gpu.magic",
+    "sass": "gpu.without_gpu",
     "settled": "claims",
-    "side_by_side": "comparison",
-    "source": "excerpts",
-    "style": "figures",
+    "side_by_side": "measure.cpu_beside_gpu",
+    "source": "show.excerpts",
+    "style": "show.figures",
     "table": "display",
-    "timeline": "timelines",
-    "trace_ops": "ops",
-    "triton_code": "pretend",
+    "timeline": "show.timelines",
+    "trace_ops": "watch.ops",
+    "triton_code": "gpu.without_gpu",
     "verdict": "claims",
     "warns": "claims",
 }
@@ -64,7 +64,8 @@ def load_ipython_extension(shell: Any) -> None:
 
     :param shell: the running IPython shell.
     """
-    from insidetorch import claims, cuda
+    from insidetorch import claims
+    from insidetorch.gpu import magic as cuda
 
     claims.record_warnings()
     cuda.register()

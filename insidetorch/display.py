@@ -10,9 +10,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from insidetorch.ledger import RECORD_MIME
+from insidetorch.records import RECORD_MIME
 
 _STYLE = re.compile(r"<style data-insidetorch>.*?</style>", re.DOTALL)
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 @cache
@@ -134,3 +135,21 @@ def _text_table(
     rule = "  ".join("─" * width for width in widths)
     lines = [line(grid[0]), rule, *(line(row) for row in grid[1:])]
     return "\n".join([caption, *lines] if caption else lines)
+
+
+def significant(value: float) -> str:
+    """Return a number to three significant digits, without an exponent: ``0.0123``, ``12,300``."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    rounded = f"{value:.3g}"
+    return f"{float(rounded):.10f}".rstrip("0") if "e" in rounded else rounded
+
+
+def seconds(value: float) -> str:
+    """Return a time with the unit that fits it: ``1.25 µs``."""
+    for size, name in _TIMES:
+        if abs(value) >= size * 0.9995:
+            return f"{significant(value / size)} {name}"
+    return f"{significant(value * 1e9)} ns" if value else "0 s"

@@ -5,7 +5,7 @@ tokens of Pygments, YAML by loading the whole file. Run as
 
     python tests/independent_drift.py WHEEL… > tests/data/drift_checked.json
 
-it writes what it finds for the anchors of `anchors.lock` in these wheels.
+it writes what it finds for the anchors of `data/anchors.lock` in these wheels.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _tokens(code: str) -> str:
 
 def main(wheels: list[str]) -> None:
     """Print what became of each anchor in each wheel."""
-    rows = [json.loads(line) for line in Path("anchors.lock").read_text().splitlines()[1:]]
+    rows = [json.loads(line) for line in Path("data/anchors.lock").read_text().splitlines()[1:]]
     here = installed()
     found = {}
     for path in wheels:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from insidetorch.build import bench
-from insidetorch.build.project import Chapter, open_project
+from insidetorch.book.project import Chapter, open_project
+from insidetorch.commands import bench
 
 
 def test_the_generated_book_is_a_book_and_differs_by_chapter(tmp_path: Path) -> None:

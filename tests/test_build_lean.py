@@ -13,7 +13,7 @@ from fontTools.ttLib import TTFont
 from pygments.styles import get_style_by_name
 from pygments.token import Name, Punctuation, Text
 
-from insidetorch.build.lean import Names, lean, names, rules_in_use
+from insidetorch.publish.shrink import Names, lean, names, rules_in_use
 
 USED = Names(frozenset({"a", "b", "sd-w-1/2"}), ("tip-",))
 

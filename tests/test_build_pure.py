@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from tiny_book import CHAPTER_HEAD, TinyBook
 
-from insidetorch.build import notebooks, publish
-from insidetorch.build.cache import KEEP, Cache, CorruptEntry, write_changed
-from insidetorch.build.execute import clean_streams, longest_first
-from insidetorch.build.key import Ingredients, key, local_modules
-from insidetorch.build.ledger_file import undeclared_warnings
-from insidetorch.build.project import Chapter, Limits, Project, heading, open_project
-from insidetorch.build.render import complaints
+from insidetorch.book.cache import KEEP, Cache, CorruptEntry, write_changed
+from insidetorch.book.key import Ingredients, key, local_modules
+from insidetorch.book.ledger import undeclared_warnings
+from insidetorch.book.project import Chapter, Limits, Project, heading, open_project
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
-from insidetorch.ledger import RECORD_MIME
+from insidetorch.publish import assemble as publish
+from insidetorch.publish import notebook_forms as notebooks
+from insidetorch.publish.render import complaints
+from insidetorch.records import RECORD_MIME
+from insidetorch.run.execute import clean_streams, longest_first
 
 BASE = Ingredients(
     cells=(("1 + 1", ()),),
@@ -27,7 +28,7 @@ BASE = Ingredients(
     python="3.11.7",
     pins="p",
     toolkit="t",
-    modules={"miniatures/engine.py": "m"},
+    modules={"miniatures/autograd_engine/engine.py": "m"},
     verdicts={"leaf": {"id": "leaf", "sentence": "s"}},
     recordings={"recordings/x/1.json": "r"},
 )
@@ -51,7 +52,7 @@ def chapter(tmp_path: Path, body: str, front: str = "") -> Chapter:
         {"python": "3.12.1"},
         {"pins": "q"},
         {"toolkit": "u"},
-        {"modules": {"miniatures/engine.py": "n"}},
+        {"modules": {"miniatures/autograd_engine/engine.py": "n"}},
         {"verdicts": {"leaf": {"id": "leaf", "sentence": "other"}}},
         {"recordings": {}},
         {"checkout": "/src/pytorch"},

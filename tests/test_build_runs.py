@@ -207,7 +207,7 @@ def test_what_is_missing_is_told_before_anything_runs(tmp_path: Path) -> None:
 
 def kernels_of(pid: int) -> list[psutil.Process]:
     children = psutil.Process(pid).children(recursive=True)
-    return [child for child in children if "insidetorch.build.kernel" in child.cmdline()]
+    return [child for child in children if "insidetorch.run.kernel" in child.cmdline()]
 
 
 def wait_until(what: str, condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -18,14 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from insidetorch import recordings
-from insidetorch.build import bundle
-from insidetorch.build.project import open_project
-from insidetorch.build.record import Script
-from insidetorch.build.record_cli import scripts
+from insidetorch.book.project import open_project
+from insidetorch.commands.record import scripts
 from insidetorch.errors import BookError
-from insidetorch.machine import Machine
-from insidetorch.recordings import Artifact, Recording, Run
+from insidetorch.gpu import recording as recordings
+from insidetorch.gpu.machine import Machine
+from insidetorch.gpu.recording import Artifact, Recording, Run
+from insidetorch.recorder import bundle
+from insidetorch.recorder.record import Script
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = Script(
@@ -260,7 +260,7 @@ def test_the_bundle_of_this_book_stays_under_60_mb() -> None:
 
 FAKE = """
 import socket, sys
-import insidetorch.machine as layer
+import insidetorch.gpu.machine as layer
 
 def refuse(*_, **__):
     raise OSError("this machine has no network")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from insidetorch import claims, display, ledger
+from insidetorch import claims, display
+from insidetorch import records as ledger
 from insidetorch.claims import ClaimFailed, claim, settled, verdict, warns
 from insidetorch.errors import BookError
 

@@ -19,26 +19,31 @@ from typing import Any
 
 import pytest
 
-from insidetorch import cell_code, cuda, machine, pretend, recordings, sanitise, traces
-from insidetorch.build import record as recorder
-from insidetorch.build.project import open_project
-from insidetorch.build.record import Script
-from insidetorch.build.record_cli import book_commit, scripts
-from insidetorch.build.record_worker import Shell, captured
-from insidetorch.comparison import measured, quantity, side_by_side
+from insidetorch.book.project import open_project
+from insidetorch.commands.record import book_commit, scripts
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
-from insidetorch.ledger import RECORD_MIME
-from insidetorch.machine import Machine
-from insidetorch.recordings import Recording, Run
-from insidetorch.traces import TRACE_MIME
+from insidetorch.gpu import cell as cell_code
+from insidetorch.gpu import machine, sanitise
+from insidetorch.gpu import magic as cuda
+from insidetorch.gpu import recording as recordings
+from insidetorch.gpu import without_gpu as pretend
+from insidetorch.gpu.machine import Machine
+from insidetorch.gpu.recording import Recording, Run
+from insidetorch.measure.cpu_beside_gpu import measured, quantity, side_by_side
+from insidetorch.recorder import record as recorder
+from insidetorch.recorder.record import Script
+from insidetorch.recorder.worker import Shell, captured
+from insidetorch.records import RECORD_MIME
+from insidetorch.show import traces
+from insidetorch.show.traces import TRACE_MIME
 
 ROOT = Path(__file__).parent.parent
 MACHINE = Machine(
     ("Simulated device",), "9.0", 2**33, "1.2", "13.0", "2.13.0", "c" * 40, "3.12.1", "OS", "CPU"
 )  # fmt: skip
 RUN = Run("20260101t000000z-simulated", "2026-01-01T00:00:00Z", "b" * 40, MACHINE)
-FAKE = f"import insidetorch.machine as layer\nlayer.machine = lambda: layer.{MACHINE!r}\n"
+FAKE = f"import insidetorch.gpu.machine as layer\nlayer.machine = lambda: layer.{MACHINE!r}\n"
 FAKE += "layer.answers = lambda: True\n"
 # The package finds out when it is imported whether IPython runs, so a kernel must import it itself.
 FAKE += "import sys\ndel sys.modules['insidetorch']\n"
@@ -346,7 +351,7 @@ def test_a_file_that_is_no_trace_is_refused() -> None:
 def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -> None:
     book = script(
         "n = 4",
-        "%%cuda first\nfrom insidetorch.cuda import artifact, record_data\n"
+        "%%cuda first\nfrom insidetorch.gpu.magic import artifact, record_data\n"
         "from pathlib import Path\nPath('t.json').write_text('{}')\n"
         "artifact('t.json', 'a trace')\nrecord_data('d', {'x': [1, 2.5]})\nprint(n)",
         "raise ValueError('only on this machine')",
@@ -489,7 +494,7 @@ def test_without_a_recording_the_gpu_column_says_so(run) -> None:
 def test_a_live_cell_gives_its_own_numbers(run, monkeypatch) -> None:
     monkeypatch.setattr(cuda, "_here", lambda: MACHINE)
     keep = "record_data('t', {'rows': {'add': 0.5}, 'unit': 's', 'limit': None})"
-    run("from insidetorch.cuda import record_data", f"%%cuda one\n{keep}")
+    run("from insidetorch.gpu.magic import record_data", f"%%cuda one\n{keep}")
     cpu = measured({"add": 1.0}, unit="s")
     assert "0.5 ×" in side_by_side("t", cpu, caption="Time").text
     with pytest.raises(BookError, match=r"in B/s and the GPU in s"):

@@ -72,7 +72,7 @@ def test_damaged_or_newer_data_is_refused(text: str) -> None:
 
 def test_the_stored_verdicts_agree_with_an_independent_comparison() -> None:
     checked: dict[str, dict[str, str]] = json.loads(CHECKED.read_text(encoding="utf-8"))
-    path = ROOT / "drift" / "history.jsonl"
+    path = ROOT / "data" / "drift" / "history.jsonl"
     history = parse(path.read_text(encoding="utf-8"))
     assert set(checked) == RELEASES
     rows = {" ".join(row.id): history.states(row) for row in history.rows}

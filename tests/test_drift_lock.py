@@ -100,7 +100,7 @@ def test_what_is_not_shipped_and_what_is_ours() -> None:
     records = [
         record(target="e.cpp:E::f", file=None, upstream="torch/csrc/e.cpp", symbol="E::f",
                sha256=None, lines=None, defined=None, signature=None),
-        record(file="miniatures/engine.py", upstream=None),
+        record(file="miniatures/autograd_engine/engine.py", upstream=None),
     ]  # fmt: skip
     (anchor,) = gather([Source("notebooks/a", [], records)], tree())
     assert (anchor.file, anchor.sha256) == ("torch/csrc/e.cpp", "")

@@ -23,7 +23,7 @@ from insidetorch.drift.outcomes import (
 from insidetorch.drift.reasons import read as read_reasons
 from insidetorch.drift.run import BookRun, check_shard, merge, parse, result, store, stored
 from insidetorch.errors import BookError
-from insidetorch.ledger import RECORD_MIME
+from insidetorch.records import RECORD_MIME
 
 
 def said(**record: Any) -> dict[str, Any]:

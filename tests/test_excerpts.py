@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from insidetorch import excerpts
 from insidetorch.errors import BookError
-from insidetorch.excerpts import source
 from insidetorch.facts import torch_facts
 from insidetorch.locate import lookup
+from insidetorch.show import excerpts
+from insidetorch.show.excerpts import source
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +74,7 @@ PYTHON = [
     ("torch.autograd.graph:saved_tensors_hooks", "class saved_tensors_hooks"),
     ("torch/autograd/function.py:FunctionCtx.save_for_backward", "def save_for_backward("),
     ("torchgen.model:NativeFunction", "class NativeFunction"),
-    ("miniatures.engine:Engine.run", "def run("),
+    ("miniatures.autograd_engine.engine:Engine.run", "def run("),
 ]
 
 

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from insidetorch import figures
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
+from insidetorch.show import figures
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

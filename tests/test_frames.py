@@ -2,7 +2,15 @@
 
 import pytest
 
-from insidetorch.frames import Frame, fold_text, groups, interleave, native_frame, sections, shorten
+from insidetorch.watch.frames import (
+    Frame,
+    fold_text,
+    groups,
+    interleave,
+    native_frame,
+    sections,
+    shorten,
+)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import shutil
 import pytest
 import torch
 
-from insidetorch import graphs, private
 from insidetorch.errors import BookError
+from insidetorch.private.engine import execution_order
+from insidetorch.show import graphs
 
 needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 
@@ -60,7 +61,7 @@ def test_names_of_leaves_and_of_what_was_computed(diamond):
 def test_the_order_of_a_real_backward_pass(diamond):
     *_, y = diamond
     order = []
-    y.register_hook(lambda _: order.extend(private.execution_order()))
+    y.register_hook(lambda _: order.extend(execution_order()))
     with torch.autograd.set_multithreading_enabled(False):
         y.backward(retain_graph=True)
     found = graphs.read(y, order=order)

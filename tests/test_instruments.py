@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from miniatures import instruments as tools
-from miniatures.instruments import OBSERVERS, Calls, Operators, Seen, seen
+from miniatures.how_to_see_inside import watch as tools
+from miniatures.how_to_see_inside.watch import OBSERVERS, Calls, Operators, Seen, seen
 
 PROGRAM = """
 def program():

@@ -226,7 +226,7 @@ class TestPaths:
             ("torch/version.py", "generated"),
             ("torch/_C/__init__.pyi", "generated"),
             ("torch/include/pybind11/cast.h", "library"),
-            ("miniatures/engine.py", "this book"),
+            ("miniatures/autograd_engine/engine.py", "this book"),
             ("numpy/linalg/_linalg.py", "not part of PyTorch"),
         ],
     )

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from insidetorch.errors import BookError
-from miniatures import amp
-from miniatures.amp import Autocast, Scaler
-from miniatures.amp_observe import CastsAlive, on_fake_cuda, policies, saved_bytes, trace
-from miniatures.random_casts import random_program, random_scaling
+from miniatures.amp import autocast as amp
+from miniatures.amp.autocast import Autocast, Scaler
+from miniatures.amp.cases import random_program, random_scaling
+from miniatures.amp.watch import CastsAlive, on_fake_cuda, policies, saved_bytes, trace
 
 CPU_TYPES = [torch.float32, torch.bfloat16, torch.float32, torch.float64, torch.int64]
 CUDA_TYPES = [torch.float32, torch.float16, torch.float32]

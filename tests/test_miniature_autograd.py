@@ -12,14 +12,19 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from miniatures import autograd as module
-from miniatures.autograd import AccumulateGrad, Node, Value, record
-from miniatures.derivatives import Rule, in_python, rules
-from miniatures.engine import Engine
-from miniatures.generated import node_struct, recording_function, shipped_header, show
-from miniatures.heap import bytes_each
-from miniatures.observe import ran
-from miniatures.random_tapes import Tape, by_miniature, by_pytorch, difference, random_tape
+from miniatures.autograd_engine.engine import Engine
+from miniatures.autograd_engine.watch import ran
+from miniatures.autograd_graph import tape as module
+from miniatures.autograd_graph.cases import Tape, by_miniature, by_pytorch, difference, random_tape
+from miniatures.autograd_graph.derivatives import Rule, in_python, rules
+from miniatures.autograd_graph.tape import AccumulateGrad, Node, Value, record
+from miniatures.dispatcher.watch_codegen import (
+    node_struct,
+    recording_function,
+    shipped_header,
+    show,
+)
+from miniatures.tensor.watch_heap import bytes_each
 
 SEEDS = range(250)
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from miniatures import base_class as module
-from miniatures.base_class import build, package
-from miniatures.random_classes import World, outcome, random_bases, torch_world, world
+from miniatures.import_torch import base_class as module
+from miniatures.import_torch.base_class import build, package
+from miniatures.import_torch.cases import World, outcome, random_bases, torch_world, world
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cc") and Path(sysconfig.get_path("include"), "Python.h").exists()),

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import cite as module
-from miniatures.cite import (
+from insidetorch.private.registrations import operator_names
+from miniatures.how_to_see_inside import cite as module
+from miniatures.how_to_see_inside.cite import (
     DERIVATIVES,
     NATIVE,
     PACKAGED,
@@ -33,7 +33,7 @@ NO_ENTRY = {"aten::get_gradients"}  # registered by the distributed library, dec
 
 
 def operators(seed: int) -> list[str]:
-    names = [name for name in private.operator_names() if name.startswith("aten::")]
+    names = [name for name in operator_names() if name.startswith("aten::")]
     return random.Random(seed).sample([name for name in names if name not in NO_ENTRY], PER_SEED)
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import dispatcher as module
-from miniatures.dispatcher import RULES, Dispatcher, Kernel, Operator
-from miniatures.dispatcher_observe import (
+from insidetorch.private.keys import dispatch_keys, forced_sets, key_bits, key_set, thread_sets
+from insidetorch.private.registrations import computed_table, operator_names, table_is_current
+from miniatures.dispatcher import tables as module
+from miniatures.dispatcher.tables import RULES, Dispatcher, Kernel, Operator
+from miniatures.dispatcher.watch import (
     backend_select,
     compiled,
     copied,
@@ -42,26 +43,20 @@ def small() -> Dispatcher:
 
 @pytest.fixture
 def reset(small: Dispatcher) -> Iterator[Dispatcher]:
-    small.included, small.excluded = private.thread_sets()
+    small.included, small.excluded = thread_sets()
     yield small
     small.included = small.excluded = 0
 
 
 def test_every_operator_has_the_same_table(small: Dispatcher) -> None:
-    names = private.operator_names()
+    names = operator_names()
     assert len(names) > 3000
-    different = [
-        name for name in names if table_of(copied(name, small)) != private.computed_table(name)
-    ]
+    different = [name for name in names if table_of(copied(name, small)) != computed_table(name)]
     assert not different
 
 
 def test_the_comparison_is_about_every_rule() -> None:
-    rules = Counter(
-        rule
-        for name in private.operator_names()
-        for _, rule in private.computed_table(name).values()
-    )
+    rules = Counter(rule for name in operator_names() for _, rule in computed_table(name).values())
     assert set(rules) >= {"kernel", "backend fallback", *RULES.values()}
 
 
@@ -74,14 +69,14 @@ def test_random_operators_have_the_same_tables_and_run_the_same_kernels(small: D
         case = random_case(seed, small)
         assert table_of(case.small) == case.table_here(), seed
         rules.update(rule for _, rule in case.table_here().values())
-        if not private.table_is_current(case.name):
+        if not table_is_current(case.name):
             stale += 1  # what a call finds is not what PyTorch prints
             continue
         for tensor in tensors:
             for context in (torch.no_grad, torch.inference_mode):
                 with context():
                     here, ours = case.call_here(tensor), case.call_small(tensor)
-                assert here == ours, (seed, private.dispatch_keys(tensor))
+                assert here == ours, (seed, dispatch_keys(tensor))
                 ends["nothing" if here[-1].startswith("no kernel") else "kernel"] += 1
                 ends["several"] += len(here) > 2
     assert set(rules) == {"kernel", "backend fallback", "ambiguous autogradother", *RULES.values()}
@@ -93,7 +88,7 @@ def test_two_tensors_are_united(small: Dispatcher) -> None:
     kinds = list(kinds_of_tensors().values())
     for seed in range(40):
         case = random_case(seed, small)
-        if private.table_is_current(case.name):
+        if table_is_current(case.name):
             for one, other in pairwise(kinds):
                 assert case.call_here(one, other) == case.call_small(other, one)
 
@@ -138,10 +133,10 @@ def test_key_sets_agree_with_pytorch() -> None:
     assert len(keys.backends) + len(keys.families) <= 64
     assert sum(map(len, keys.families)) == len(keys.runtime)
     for name, tensor in kinds_of_tensors().items():
-        bits, members = private.key_bits(tensor), private.dispatch_keys(tensor)
+        bits, members = key_bits(tensor), dispatch_keys(tensor)
         assert keys.top(bits) == members[-1], name
         assert all(keys.bits[member] & bits == keys.bits[member] for member in members)
-        assert str(private.key_set(bits)) == f"DispatchKeySet({', '.join(members)})"
+        assert str(key_set(bits)) == f"DispatchKeySet({', '.join(members)})"
 
 
 def test_a_backend_stays_when_a_functionality_goes() -> None:
@@ -153,10 +148,10 @@ def test_a_backend_stays_when_a_functionality_goes() -> None:
 
 def test_the_thread_s_sets_are_read_and_forced() -> None:
     keys = keys_here()
-    before = private.thread_sets()
-    with private.forced_sets(keys.bits["Python"], 0):
-        assert private.thread_sets() == (keys.bits["Python"], 0)
-    assert private.thread_sets() == before
+    before = thread_sets()
+    with forced_sets(keys.bits["Python"], 0):
+        assert thread_sets() == (keys.bits["Python"], 0)
+    assert thread_sets() == before
     assert functionalities(before[0]) == ["BackendSelect", "ADInplaceOrView"]
     assert functionalities(keys.bits["CPU"] | keys.bits["AutogradCPU"]) == ["Dense", "Autograd"]
 
@@ -181,11 +176,11 @@ def test_a_walk_tells_the_fate_of_each_key() -> None:
 def test_a_missing_kernel_and_an_ambiguous_one_raise(reset: Dispatcher) -> None:
     op = Operator("here::nothing", reset)
     with pytest.raises(NotImplementedError, match=r"'here::nothing' from the 'SparseCPU'"):
-        reset.call(op, private.key_bits(torch.eye(2).to_sparse()))
+        reset.call(op, key_bits(torch.eye(2).to_sparse()))
     op.register("CompositeImplicitAutograd", Kernel("composite", print))
     op.register("SparseCPU", Kernel("sparse", print))
     with pytest.raises(RuntimeError, match="ambiguous"):
-        reset.call(op, private.key_bits(torch.ones(2).to_mkldnn()))
+        reset.call(op, key_bits(torch.ones(2).to_mkldnn()))
 
 
 def test_the_newest_kernel_is_active(reset: Dispatcher) -> None:

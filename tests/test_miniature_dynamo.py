@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import torch
 
-from miniatures import (
-    dynamo,
-    dynamo_bytecode,
-    dynamo_calls,
-    dynamo_interpreter,
-    dynamo_values,
-)
-from miniatures.dynamo import Dynamo, Skip
-from miniatures.dynamo_bytecode import Op, live, ops_of
-from miniatures.dynamo_observe import (
+from miniatures.dynamo import bytecode as dynamo_bytecode
+from miniatures.dynamo import calls as dynamo_calls
+from miniatures.dynamo import frames as dynamo
+from miniatures.dynamo import interpreter as dynamo_interpreter
+from miniatures.dynamo import values as dynamo_values
+from miniatures.dynamo.bytecode import Op, live, ops_of
+from miniatures.dynamo.cases import random_program
+from miniatures.dynamo.frames import Dynamo, Skip
+from miniatures.dynamo.values import Recorder
+from miniatures.dynamo.watch import (
     bytecode,
     compiled,
     entries,
@@ -30,8 +30,6 @@ from miniatures.dynamo_observe import (
     hook_is_own,
     tidy,
 )
-from miniatures.dynamo_random import random_program
-from miniatures.dynamo_values import Recorder
 
 ONES = torch.ones(3)
 PROGRAMS = 200
@@ -188,10 +186,10 @@ def test_the_comparison_notices_what_is_left_out(
         monkeypatch.setattr(Recorder, "changing", lambda self, name, now: False)
         calls = [(torch.ones(n), 2) for n in (3, 4, 5)]
     elif kind == "numbers":
-        monkeypatch.setattr("miniatures.dynamo_values.exactly", type)
+        monkeypatch.setattr("miniatures.dynamo.values.exactly", type)
         calls = [(ONES, 0.5), (ONES, 1.5)]
     else:
-        monkeypatch.setattr("miniatures.dynamo.live", lambda ops, start: set())
+        monkeypatch.setattr("miniatures.dynamo.frames.live", lambda ops, start: set())
         with pytest.raises(KeyError):
             small(branch, [(ONES, 0.5)])
         return

@@ -14,11 +14,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from insidetorch import private
-from miniatures import engine as module
-from miniatures.engine import Engine, NodeTask
-from miniatures.observe import chains, error_of, foretold, heap_of_equals, ran, ticks_while
-from miniatures.random_graphs import Program, random_program, traits
+from insidetorch.private.graph import sequence_nr
+from miniatures.autograd_engine import engine as module
+from miniatures.autograd_engine.cases import Program, random_program, traits
+from miniatures.autograd_engine.engine import Engine, NodeTask
+from miniatures.autograd_engine.watch import (
+    chains,
+    error_of,
+    foretold,
+    heap_of_equals,
+    ran,
+    ticks_while,
+)
 
 SEEDS = range(250)
 
@@ -68,7 +75,7 @@ def test_the_programs_have_what_the_comparison_is_about() -> None:
         program = random_program(seed)
         engine.backward(*program.roots, grads=program.grads)
         names.update(node.name() for node in engine.order)
-        leaf = [private.sequence_nr(node) is None for node in engine.order]
+        leaf = [sequence_nr(node) is None for node in engine.order]
         ties += any(a and b for a, b in pairwise(leaf))
     assert ties > 0
     assert names >= {"UnbindBackward0", "SplitWithSizesBackward0", "TanhBackward0", "MulBackward0"}

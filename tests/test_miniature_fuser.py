@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from miniatures.fuser_c import Fused, build, emit
-from miniatures.fuser_observe import private_caches, stages
-from miniatures.fuser_random import random_inputs, random_program
+from miniatures.inductor.cases import random_inputs, random_program
+from miniatures.inductor.emit_c import Fused, build, emit
+from miniatures.inductor.watch import private_caches, stages
 
 private_caches()
 PROGRAMS = 200

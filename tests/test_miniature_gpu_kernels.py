@@ -15,17 +15,23 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from miniatures import (
-    block_machine,
-    gpu_kernels,
-    gpu_kernels_triton,
-    gpu_random,
-    launch_oracle,
-    launch_rules,
+from miniatures.gpu_performance import block_machine, launch_rules
+from miniatures.gpu_performance import cases as gpu_random
+from miniatures.gpu_performance import kernels as gpu_kernels
+from miniatures.gpu_performance import watch_launches as launch_oracle
+from miniatures.gpu_performance import watch_triton as gpu_kernels_triton
+from miniatures.gpu_performance.block_machine import IllegalAccess, Machine
+from miniatures.gpu_performance.cases import runs
+from miniatures.gpu_performance.kernels import tl
+from miniatures.gpu_performance.launch_rules import (
+    A100,
+    H100,
+    RTX3090,
+    elementwise,
+    occupancy,
+    reduction,
 )
-from miniatures.block_machine import IllegalAccess, Machine
-from miniatures.gpu_kernels import tl
-from miniatures.gpu_kernels_triton import (
+from miniatures.gpu_performance.watch_triton import (
     FILE,
     VARIANTS,
     available,
@@ -33,8 +39,6 @@ from miniatures.gpu_kernels_triton import (
     instructions,
     interpret_all,
 )
-from miniatures.gpu_random import runs
-from miniatures.launch_rules import A100, H100, RTX3090, elementwise, occupancy, reduction
 
 INCLUDE = Path(torch.__file__).parent / "include"
 needs_triton = pytest.mark.skipif(not available(), reason="Triton is not installed")
@@ -121,7 +125,7 @@ class TestKernels:
     def test_what_a_gpu_will_time_is_right_under_the_interpreter(self) -> None:
         code = """
 import torch
-from miniatures.gpu_bench import attentions, contest, products
+from miniatures.gpu_performance.contests import attentions, contest, products
 for entry in contest(5, 70, "cpu").values():
     torch.testing.assert_close(entry.own(), entry.eager(), atol=1e-5, rtol=1e-5)
 entry = products(70, torch.float32, "cpu")

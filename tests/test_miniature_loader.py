@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from insidetorch.errors import BookError
-from miniatures import loader as module
-from miniatures.import_watch import (
+from miniatures.import_torch import loader as module
+from miniatures.import_torch.loader import Process, read
+from miniatures.import_torch.watch import (
     DEPENDENCIES,
     LoaderLog,
     loader_log,
@@ -21,7 +22,6 @@ from miniatures.import_watch import (
     run,
     torch_folder,
 )
-from miniatures.loader import Process, read
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
-from miniatures import checkpoint, module
-from miniatures.module_observe import (
+from miniatures.nn_module import checkpoint, module
+from miniatures.nn_module.watch import (
     records,
     saved,
 )

@@ -13,14 +13,17 @@ from typing import Any
 import pytest
 import torch
 
-from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import onecall, onecall_args, onecall_recorded, onecall_rules
-from miniatures.onecall_args import Signature, choose
-from miniatures.onecall_calls import CALLS, FORCED, KERNEL, SETUP
-from miniatures.onecall_generated import function, generated, registered, show
-from miniatures.onecall_random import FUNCTIONS, mine, overloads, random_call, theirs
-from miniatures.onecall_steps import PARTS, arithmetic, first, part, spans, steps
+from insidetorch.private.registrations import dispatch_dump
+from miniatures.one_call import arguments as onecall_args
+from miniatures.one_call import call as onecall
+from miniatures.one_call import recorded_steps as onecall_recorded
+from miniatures.one_call import rules as onecall_rules
+from miniatures.one_call.arguments import Signature, choose
+from miniatures.one_call.cases import FUNCTIONS, mine, overloads, random_call, theirs
+from miniatures.one_call.statements import CALLS, FORCED, KERNEL, SETUP
+from miniatures.one_call.watch_codegen import function, generated, registered, show
+from miniatures.one_call.watch_steps import PARTS, arithmetic, first, part, spans, steps
 
 SIGNATURES = {
     "add": [
@@ -158,7 +161,7 @@ def test_the_loop_takes_pairs_of_vectors_first() -> None:
 
 @pytest.mark.slow
 def test_generated_files_are_those_of_the_build(files: dict[str, str]) -> None:
-    rows = registered(private.dispatch_dump("aten::add.Tensor"), files)
+    rows = registered(dispatch_dump("aten::add.Tensor"), files)
     assert {row[0] for row in rows} >= {"CPU", "Autograd[alias]"}
     for key, _, _, line in rows:
         assert line == f"TORCH_LIBRARY_IMPL(aten, {key.partition('[')[0]}, m) {{"

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from miniatures import optim as module
-from miniatures.optim import Optimizer, Schedule, adam, cosine, ramp, sgd, stairs
-from miniatures.optim_watch import fresh, launches, watch
+from miniatures.optimizers import optim as module
+from miniatures.optimizers.optim import Optimizer, Schedule, adam, cosine, ramp, sgd, stairs
+from miniatures.optimizers.watch import fresh, launches, watch
 
 STEPS = 50
 LOOP, FOREACH = {"foreach": False}, {"foreach": True}

@@ -1,4 +1,4 @@
-"""`miniatures.parallel_for` against `at::parallel_for`: the same chunks, threads and bits."""
+"""`parallel_for` in miniature against `at::parallel_for`: the same chunks, threads and bits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ import pytest
 import torch
 
 from insidetorch.facts import tool
-from miniatures.cpu_observe import faults, in_process, nested_chunks, onednn, real_chunks, threads
-from miniatures.parallel_for import GRAIN_SIZE, Cost, chunks, for_each, reduce, started
+from miniatures.cpu_performance.parallel_for import (
+    GRAIN_SIZE,
+    Cost,
+    chunks,
+    for_each,
+    reduce,
+    started,
+)
+from miniatures.cpu_performance.watch import (
+    faults,
+    in_process,
+    nested_chunks,
+    onednn,
+    real_chunks,
+    threads,
+)
 
 compiled = pytest.mark.skipif(tool("g++", "c++", "clang++") is None, reason="no C++ compiler")
 

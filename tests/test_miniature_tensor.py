@@ -9,14 +9,23 @@ from pathlib import Path
 import pytest
 import torch
 
-from insidetorch import private
 from insidetorch.errors import BookError
-from miniatures import cpp_layout, heap
-from miniatures import tensor as module
-from miniatures.cpp_layout import layout, size_of
-from miniatures.tensor import Record, counts_of, impl_of, numbers, read, storage_of, version_of
-from miniatures.tensor_map import memory_map
-from miniatures.tensor_oracle import random_case, told
+from insidetorch.private.memory import storage_address, tensor_address, use_count
+from miniatures.tensor import cpp_layout
+from miniatures.tensor import reader as module
+from miniatures.tensor import watch_heap as heap
+from miniatures.tensor.cases import random_case, told
+from miniatures.tensor.cpp_layout import layout, size_of
+from miniatures.tensor.drawing import memory_map
+from miniatures.tensor.reader import (
+    Record,
+    counts_of,
+    impl_of,
+    numbers,
+    read,
+    storage_of,
+    version_of,
+)
 
 SEEDS = range(600)
 
@@ -82,20 +91,21 @@ def test_offsets_follow_from_the_order_and_the_alignment() -> None:
 def test_counts() -> None:
     tensor = torch.ones(2)
     impl = impl_of(tensor)
-    assert impl.address == private.tensor_address(tensor)
+    assert impl.address == tensor_address(tensor)
     assert counts_of(impl) == (1, 0, True)
     leaf = tensor.requires_grad_()
     kept = leaf.exp() * leaf
-    assert counts_of(impl)[0] == private.use_count(leaf) > 1
+    assert counts_of(impl)[0] == use_count(leaf) > 1
     del kept
 
     storage = tensor.untyped_storage()
     record = storage_of(impl)
     assert record is not None
-    assert record.address == private.storage_address(storage)
+    assert record.address == storage_address(storage)
     assert counts_of(record) == (2, 0, True)
-    with private.weak_storage(storage):
-        assert counts_of(record) == (2, 1, True)
+    reference = storage._weak_ref()
+    assert counts_of(record) == (2, 1, True)
+    storage._free_weak_ref(reference)
     assert counts_of(record) == (2, 0, True)
 
 
@@ -119,14 +129,14 @@ def test_sizes_and_strides_inside_and_outside(dims: int) -> None:
 
 def test_a_sparse_tensor_has_more_fields_behind_the_common_ones() -> None:
     sparse = torch.eye(3).to_sparse()
-    record = Record("SparseTensorImpl", private.tensor_address(sparse))
+    record = Record("SparseTensorImpl", tensor_address(sparse))
     common = size_of("TensorImpl")[0]
     fields = layout("SparseTensorImpl")
     assert all(f.offset >= common for name, f in fields.items() if name != "TensorImpl")
     assert (record["sparse_dim_"], record["dense_dim_"], record["coalesced_"]) == (2, 0, 1)
     for name, tensor in (("indices_", sparse.indices()), ("values_", sparse.values())):
         inner = Record("TensorImpl", record[name])
-        assert inner["storage_"] == private.storage_address(tensor.untyped_storage())
+        assert inner["storage_"] == storage_address(tensor.untyped_storage())
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from insidetorch import ops
+from insidetorch.watch import ops
 
 
 def names(recorded):

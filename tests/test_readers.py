@@ -11,10 +11,10 @@ import pytest
 import yaml
 from tiny_book import PACKAGE, TinyBook
 
-from insidetorch.address import Address, address
-from insidetorch.build.plain import plain
-from insidetorch.build.project import open_project
-from insidetorch.build.readers import downloads
+from insidetorch.book.address import Address, address
+from insidetorch.book.project import open_project
+from insidetorch.publish.downloads import downloads
+from insidetorch.publish.plain_markdown import plain
 
 
 def nowhere(role: str, target: str) -> str:

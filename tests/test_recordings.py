@@ -17,12 +17,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from insidetorch import cell_code, recordings, sanitise
 from insidetorch.display import Display, style_block, table
 from insidetorch.errors import BookError
-from insidetorch.ledger import RECORD_MIME
-from insidetorch.machine import Machine
-from insidetorch.recordings import Recording, Run
+from insidetorch.gpu import cell as cell_code
+from insidetorch.gpu import recording as recordings
+from insidetorch.gpu import sanitise
+from insidetorch.gpu.machine import Machine
+from insidetorch.gpu.recording import Recording, Run
+from insidetorch.records import RECORD_MIME
 
 BODY = """\
 x = torch.ones(4, 8, device="cuda")
@@ -157,7 +159,7 @@ def test_helpers_that_the_cell_names_count_and_others_do_not() -> None:
 
 
 def test_of_a_miniature_the_names_that_are_needed_count() -> None:
-    body, cells = "run(x)", ["from miniatures.engine import run"]
+    body, cells = "run(x)", ["from miniatures.autograd_engine.engine import run"]
     parts = {
         "imports": "from .queue import Queue, other",
         "run": "def run(x):\n    return Queue(x)",
@@ -166,7 +168,10 @@ def test_of_a_miniature_the_names_that_are_needed_count() -> None:
     queue = "class Queue: pass\ndef other(): pass"
 
     def digest(engine: dict[str, str], queue: str) -> str:
-        books = {"miniatures.engine": "\n".join(engine.values()), "miniatures.queue": queue}
+        books = {
+            "miniatures.autograd_engine.engine": "\n".join(engine.values()),
+            "miniatures.queue": queue,
+        }
         return cell_code.digest(body, cells, books.get)
 
     first = digest(parts, queue)
@@ -260,7 +265,8 @@ def toolkit_displays() -> list[Display]:
     import matplotlib.pyplot as plt
     import torch
 
-    from insidetorch import bench, figure, graph, pretend, source, trace_ops
+    from insidetorch import bench, figure, graph, source, trace_ops
+    from insidetorch.gpu import without_gpu as pretend
 
     fig, axes = plt.subplots()
     axes.plot([1, 2, 3], label="x < y & z")

@@ -38,7 +38,7 @@ FILES = {
     "conf.py": CONF,
     "index.md": "# A book\n\n```{toctree}\none\nbook/changes\n```\n",
     "one.md": "# One\n\nText.\n",
-    "anchors.lock": "",
+    "data/anchors.lock": "",
     "drift/history.jsonl": "".join(json.dumps(line) + "\n" for line in HISTORY),
     "book/changes.md": "# What changed\n\n```{changes}\n```\n",
     "book/changes.yml": OLDER + ENTRY,

@@ -7,7 +7,7 @@ from pathlib import Path
 from tiny_site import build_site
 
 from insidetorch.display import Display
-from insidetorch.listings import listing
+from insidetorch.show.listings import listing
 from insidetorch.site.excerpt_links import anchored, names
 
 CONF = """

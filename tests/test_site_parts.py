@@ -198,7 +198,7 @@ class TestTree:
             ("aten/src/ATen/core/Tensor.h", "torch/include/ATen/core/Tensor.h"),
             ("c10/core/TensorImpl.h", "torch/include/c10/core/TensorImpl.h"),
             ("torch/include/c10/core/TensorImpl.h", "torch/include/c10/core/TensorImpl.h"),
-            ("miniatures/engine.py", "miniatures/engine.py"),
+            ("miniatures/autograd_engine/engine.py", "miniatures/autograd_engine/engine.py"),
         ],
     )
     def test_where_the_repository_is_in_the_wheel(self, file: str, place: str) -> None:
@@ -213,7 +213,7 @@ class TestTree:
         assert outer is not None
         assert outer.path == "torch"
         assert area_of("c10/core/TensorImpl.h", drawn, "torch/include") is None
-        assert area_of("miniatures/engine.py", drawn) is None
+        assert area_of("miniatures/autograd_engine/engine.py", drawn) is None
 
 
 class TestSourceMap:

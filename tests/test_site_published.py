@@ -16,8 +16,8 @@ from built_site import DOCUMENTS, ROOT
 pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.usefixtures("site")]
 
 ADDRESS = "https://o.example/r"
-PARTS = ["book", "drift", "insidetorch", "miniatures", "notebooks", "recordings"]
-FILES = ["_config.yml", "_toc.yml", "anchors.lock", "constraints.txt", "pyproject.toml"]
+PARTS = ["book", "data", "insidetorch", "miniatures", "notebooks", "recordings"]
+FILES = ["_config.yml", "_toc.yml", "constraints.txt", "pyproject.toml"]
 FILES += ["requirements.txt", "README.md", "LICENSE"]
 
 

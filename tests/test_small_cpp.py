@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from insidetorch.errors import BookError
-from miniatures import small_cpp
-from miniatures.small_cpp import WITH_TORCH, build, builds, functions
+from miniatures.cpp_for_readers import programs as small_cpp
+from miniatures.cpp_for_readers.programs import WITH_TORCH, build, builds, functions
 
 HELLO = '#include <cstdio>\nint main() { std::puts("a < b"); }'
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 import torch
 
-from insidetorch import stacks
 from insidetorch.errors import BookError
-from insidetorch.stacks import cpp_stack
+from insidetorch.watch import stacks
+from insidetorch.watch.stacks import cpp_stack
 
 APPLY = "torch::autograd::generated::MulBackward0::apply"
 PROGRAM = """\

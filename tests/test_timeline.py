@@ -20,10 +20,11 @@ import torch
 from playwright.sync_api import Browser
 from tiny_book import TinyBook
 
-from insidetorch import timeline, timelines
-from insidetorch.build import viewer
+from insidetorch import timeline
 from insidetorch.errors import BookError
-from insidetorch.traces import MAX_TRACE, TRACE_MIME, events, files, link_viewer, packed, plain
+from insidetorch.publish import viewer
+from insidetorch.show import timelines
+from insidetorch.show.traces import MAX_TRACE, TRACE_MIME, events, files, link_viewer, packed, plain
 
 
 def complete(name: str, start: float, duration: float, tid: int = 1, cat: str = "cpu_op") -> Any:
@@ -85,7 +86,7 @@ class TestTraces:
             assert not files([{"cells": [{"cell_type": "code", "outputs": [output]}]}])
 
     def test_a_large_trace_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("insidetorch.traces.MAX_TRACE", 10)
+        monkeypatch.setattr("insidetorch.show.traces.MAX_TRACE", 10)
         with pytest.raises(BookError, match="trace fewer steps"):
             packed(b"{}", "a")
         assert MAX_TRACE > 2**20

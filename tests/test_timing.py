@@ -6,8 +6,9 @@ import stat
 import pytest
 import torch
 
+from insidetorch.display import seconds, significant
 from insidetorch.errors import BookError
-from insidetorch.timing import Bench, bench, bench_table, instructions, seconds, significant
+from insidetorch.measure.timing import Bench, bench, bench_table, instructions
 
 QUICK = 0.01
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from insidetorch.cell_code import parse, split
 from insidetorch.drift.definitions import OPERATORS
 from insidetorch.drift.names import dotted_name, found_at, longest, resolve
 from insidetorch.drift.trees import Tree
+from insidetorch.gpu.cell import parse, split
 
 PACKAGES = ("torch", "torchgen", "functorch")
 _TENSOR = "torch.Tensor"
@@ -46,14 +46,14 @@ def named_apis(cells: Sequence[str], tree: Tree) -> dict[str, list[int]]:
 
 
 def private_names(source: str) -> list[str]:
-    """Return the names that a module lists as ``_Name("torch.…", …)``."""
+    """Return the names that a module lists as ``Name("torch.…", …)``."""
     return sorted(
         {
             node.args[0].value
             for node in ast.walk(ast.parse(source))
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
-            and node.func.id == "_Name"
+            and node.func.id == "Name"
             and node.args
             and isinstance(node.args[0], ast.Constant)
             and isinstance(node.args[0].value, str)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from insidetorch.build.project import Chapter, Project
+from insidetorch.book.project import Chapter, Project
 from insidetorch.drift import lockfile
 from insidetorch.drift.anchors import Anchor, Source, api, gather
 from insidetorch.drift.apis import private_names
@@ -30,12 +30,12 @@ class Book:
     @property
     def lock(self) -> Path:
         """The accepted anchors."""
-        return self.project.root / lockfile.NAME
+        return self.project.root / lockfile.PLACE
 
     @property
     def data(self) -> Path:
         """What drift commits: history, results of executed releases, reasons."""
-        return self.project.root / "drift"
+        return self.project.root / "data" / "drift"
 
     @property
     def cache(self) -> Path:
@@ -87,9 +87,10 @@ def anchors_now(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[Ancho
             "run `make book` first."
         )
     anchors = gather(sources(book.chapters(), ledger), tree)
-    path = book.project.root / f"{TOOLKIT}.py"
-    if path.is_file():
-        named = (longest(tree, name) for name in private_names(path.read_text(encoding="utf-8")))
+    folder = book.project.root / TOOLKIT
+    if folder.is_dir():
+        texts = (path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+        named = (longest(tree, name) for text in texts for name in private_names(text))
         names = sorted({found[0] for found in named if found and found[1].kind != "module"})
         anchors += [found for name in names if (found := api(TOOLKIT, name, (), tree))]
     return sorted(anchors, key=lambda anchor: anchor.id)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from insidetorch.build.cache import write
-from insidetorch.build.execute import execute
-from insidetorch.build.ledger_file import now
-from insidetorch.build.project import Chapter, Project
-from insidetorch.build.runs import Run
+from insidetorch.book.cache import write
+from insidetorch.book.ledger import now
+from insidetorch.book.project import Chapter, Project
+from insidetorch.book.runs import Run
 from insidetorch.drift.outcomes import SCHEMA, ChapterRun, chapter_run, to_json
 from insidetorch.facts import cores, cpu_name, torch_facts
+from insidetorch.run.execute import execute
 
 _Item = TypeVar("_Item")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from insidetorch.build.cache import write
-from insidetorch.build.project import Project
+from insidetorch.book.cache import write
+from insidetorch.book.project import Project
 from insidetorch.drift.book import TOOLKIT, Book, installed, unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
@@ -58,8 +58,8 @@ def _find(book: Book) -> list[str]:
 def _key(book: Book) -> str:
     torch = torch_facts()
     entries = [[entry["doc"], entry["key"], entry["status"]] for entry in book.ledger()["chapters"]]
-    names = book.project.root / f"{TOOLKIT}.py"
-    files = [book.lock.read_bytes(), names.read_bytes() if names.is_file() else b""]
+    names = sorted((book.project.root / TOOLKIT).glob("*.py"))
+    files = [path.read_bytes() for path in (book.lock, *names)]
     text = json.dumps([entries, torch.release if torch else ""])
     return hashlib.sha256(b"\0".join([text.encode(), *files])).hexdigest()
 

@@ -12,6 +12,7 @@ from insidetorch.drift.anchors import Anchor
 from insidetorch.errors import BookError
 
 NAME = "anchors.lock"
+PLACE = Path("data", NAME)
 SCHEMA = 1
 
 

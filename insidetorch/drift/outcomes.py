@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from insidetorch.errors import BookError
-from insidetorch.ledger import RECORD_MIME, records
+from insidetorch.records import RECORD_MIME, records
 
 SCHEMA = 1
 STABLE = "stable"

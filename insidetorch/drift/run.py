@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from insidetorch.build.cache import Cache, write
+from insidetorch.book.cache import Cache, write
 from insidetorch.drift.book import Book
 from insidetorch.drift.environment import label, prepare
 from insidetorch.drift.history import version

@@ -15,7 +15,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
-from insidetorch.address import Address
+from insidetorch.book.address import Address
 from insidetorch.display import escape
 from insidetorch.site import (
     architecture,

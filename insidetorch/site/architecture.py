@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 from insidetorch import facts
 from insidetorch.display import escape
 from insidetorch.errors import BookError
-from insidetorch.figures import COLOURS, graph
+from insidetorch.show.figures import COLOURS, graph
 from insidetorch.site.places import GENERATED
 from insidetorch.site.written import marked
 

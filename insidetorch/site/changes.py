@@ -15,7 +15,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from insidetorch.address import Address
+from insidetorch.book.address import Address
 from insidetorch.display import escape
 from insidetorch.drift.history import version
 from insidetorch.errors import BookError
@@ -60,7 +60,7 @@ class _ChangesPart(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         source = Path(self.env.srcdir)
-        for file in [source / FILE, *(book_folder(source) / "drift").rglob("*.*")]:
+        for file in [source / FILE, *(book_folder(source) / "data").rglob("*.*")]:
             if file.is_file():
                 self.env.note_dependency(os.path.relpath(file, source))
         return [changes_part()]

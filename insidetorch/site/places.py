@@ -85,4 +85,4 @@ def titles(env: BuildEnvironment) -> dict[str, str]:
 def book_folder(source: Path) -> Path:
     """Return the book's folder: that of the sources, or the one that a build stages them below."""
     near = [source, *source.parents[:2]]
-    return next((folder for folder in near if (folder / lockfile.NAME).is_file()), source)
+    return next((folder for folder in near if (folder / lockfile.PLACE).is_file()), source)

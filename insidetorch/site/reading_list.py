@@ -47,7 +47,7 @@ class _ReadingPart(SphinxDirective):
         files = [source / name for name in (BIBLIOGRAPHY, SUBJECTS, VERDICTS)]
         files += [
             source / self.config.insidetorch_ledger,
-            *(book_folder(source) / "drift").rglob("*.*"),
+            *(book_folder(source) / "data").rglob("*.*"),
         ]
         for file in files:
             if file.is_file():
@@ -120,7 +120,7 @@ def _part(app: Sphinx, kind: str, docname: str) -> str:
         return str(app.builder.get_relative_uri(docname, doc)) if known else ""
 
     if kind != "reading-list":
-        results = run.stored(book_folder(source) / "drift")
+        results = run.stored(book_folder(source) / "data" / "drift")
         return verdicts.part(kind, given, ledger, results, address, address(LIST_PAGE))
     listed, subjects = read_references(source / BIBLIOGRAPHY), read_subjects(source / SUBJECTS)
     states = states_of(listed, subjects, given, app.env.found_docs, ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from insidetorch.address import Address
+from insidetorch.book.address import Address
 from insidetorch.display import escape
 from insidetorch.site.book_ledger import Chapter, commit_url
 

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from insidetorch.display import Display, escape, table
 from insidetorch.drift import history as past
-from insidetorch.drift import lockfile, reasons, report, run
+from insidetorch.drift import reasons, report, run
 from insidetorch.drift.history import History, Row
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.reasons import Reason
@@ -67,7 +67,7 @@ class _DriftPart(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         root = book_folder(Path(self.env.srcdir))
         files = [Path(self.env.srcdir) / self.config.insidetorch_ledger]
-        files += [root / lockfile.NAME, *sorted((root / "drift").rglob("*.*"))]
+        files += sorted((root / "data").rglob("*.*"))
         for file in files:
             if file.is_file():
                 self.env.note_dependency(os.path.relpath(file, self.env.srcdir))
@@ -89,7 +89,7 @@ def read_data(root: Path, reports: Path) -> Data:
     :param reports: where `drift` leaves its static reports.
     :raises BookError: a file is there and cannot be read.
     """
-    folder = root / "drift"
+    folder = root / "data" / "drift"
     file = folder / past.NAME
     known = past.parse(file.read_text(encoding="utf-8"), file.name) if file.is_file() else None
     made = [

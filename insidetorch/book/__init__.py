@@ -1,0 +1,1 @@
+"""The book as data: its files, chapters, cache keys, ledger and lock."""

@@ -1,0 +1,1 @@
+"""CUDA cells: the magic, what was recorded of them, and what goes without a GPU."""

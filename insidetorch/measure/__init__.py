@@ -1,0 +1,1 @@
+"""Measuring time and instructions, with the spread."""

@@ -1,0 +1,43 @@
+"""`import torch`: the extension module, lazy modules, the check after a fork."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from insidetorch.private.name import Name, replace
+
+_EXTENSION = Name("torch._C")
+_VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
+_LAZY_MODULES = Name("torch._lazy_modules")
+_IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
+
+
+def extension() -> Any:
+    """Return `torch._C`, the extension module behind torch."""
+    return _EXTENSION.get()
+
+
+def variable_functions(module: Any) -> Any:
+    """Return the object of an extension module that holds the functions of the torch namespace.
+
+    `torch._C._VariableFunctions`.
+    :param module: what `extension` returned.
+    """
+    return _VARIABLE_FUNCTIONS.of(module)
+
+
+def lazy_modules() -> set[str]:
+    """Return the submodules that `torch.__getattr__` imports when they are asked for.
+
+    `torch._lazy_modules`.
+    """
+    return set(_LAZY_MODULES.get())
+
+
+def answer_fork_check(answer: Callable[[], bool]) -> None:
+    """Have `torch.cuda` ask `answer` whether its process is a child that must not use CUDA.
+
+    `torch.cuda._is_in_bad_fork`, replaced: a build without CUDA always says no.
+    """
+    replace(_IN_BAD_FORK, answer)

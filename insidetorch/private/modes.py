@@ -1,0 +1,35 @@
+"""Modes: code that sees each call of its thread, and tensors without memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from insidetorch.private.name import Name
+
+_DISPATCH_MODE = Name("torch.utils._python_dispatch.TorchDispatchMode")
+_FAKE_TENSOR_MODE = Name("torch._subclasses.fake_tensor.FakeTensorMode")
+_DEBUG_MODE = Name("torch.utils._debug_mode.DebugMode")
+
+
+def dispatch_mode() -> Any:
+    """Return the class `TorchDispatchMode`: a subclass sees every ATen call of its thread.
+
+    It lives in `torch.utils._python_dispatch`, a private module around a documented class.
+    """
+    return _DISPATCH_MODE.get()
+
+
+def debug_mode(**options: Any) -> Any:
+    """Return a context that records operators and, if asked, torch functions, as an indented list.
+
+    `torch.utils._debug_mode.DebugMode`; its `debug_string()` is the list.
+    """
+    return _DEBUG_MODE.get()(**options)
+
+
+def fake_tensor_mode(**options: Any) -> Any:
+    """Return a context in which tensors have shapes, types and devices, and no memory.
+
+    `torch._subclasses.fake_tensor.FakeTensorMode`.
+    """
+    return _FAKE_TENSOR_MODE.get()(**options)

@@ -1,0 +1,40 @@
+"""The profiler: all threads, each allocation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from insidetorch.private.name import Name
+
+
+def _profile() -> object:
+    import torch
+
+    return torch.autograd.profiler.profile()
+
+
+_KINETO_RESULTS = Name("torch.autograd.profiler.profile.kineto_results", _profile)
+_PROFILER_CONFIG = Name("torch._C._profiler._ExperimentalConfig")
+
+
+def memory_events(function: Callable[[], object]) -> list[int]:
+    """Return the bytes of each allocation (> 0) and release (< 0) on the CPU, in order.
+
+    `torch.autograd.profiler.profile.kineto_results`, whose raw events named ``[memory]`` are what
+    the CPU allocator reported.
+    """
+    import torch
+
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        function()
+    events = _KINETO_RESULTS.of(profile).events()
+    return [event.nbytes() for event in events if event.name() == "[memory]"]
+
+
+def all_threads() -> Any:
+    """Return the profiler setting that records the operators of every thread.
+
+    `torch._C._profiler._ExperimentalConfig`, with ``profile_all_threads``.
+    """
+    return _PROFILER_CONFIG.get()(profile_all_threads=True)

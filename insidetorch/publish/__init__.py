@@ -1,0 +1,1 @@
+"""From executed chapters to the published site: stage, render, shrink, assemble, swap."""

@@ -1,0 +1,115 @@
+"""The chapters as readers take them along: notebooks that stand without the site."""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from insidetorch.book.project import Chapter, Project
+from insidetorch.facts import torch_facts
+from insidetorch.publish.plain_markdown import TARGET, Place, plain
+from insidetorch.show.traces import TRACE_MIME
+
+_INSTALL = """\
+# Installs the book's toolkit, and torch {torch} if there is no torch.
+import importlib.util
+packages = ["{wheel}"]
+if importlib.util.find_spec("torch") is None:
+    packages.append("torch=={torch}")
+%pip install --quiet {{" ".join(packages)}}"""
+
+
+def downloads(
+    project: Project,
+    chapters: Sequence[Chapter],
+    merged: Mapping[str, Mapping[str, Any]],
+    wheel: Path | None,
+) -> dict[str, dict[str, Any]]:
+    """Return each chapter as a reader gets it: plain Markdown, outputs, a cell that installs.
+
+    :param merged: chapter → notebook with its outputs.
+    :param wheel: the toolkit's wheel, or None if the book has none.
+    """
+    place = _places(project)
+    return {
+        chapter.doc: _given(project, chapter, merged[chapter.doc], wheel, place)
+        for chapter in chapters
+    }
+
+
+def _given(
+    project: Project,
+    chapter: Chapter,
+    notebook: Mapping[str, Any],
+    wheel: Path | None,
+    place: Mapping[tuple[str, str], str],
+) -> dict[str, Any]:
+    given = copy.deepcopy(dict(notebook))
+    given["metadata"].pop("source_map", None)
+    here = _finder(chapter.doc, place)
+    for cell in given["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = plain(cell["source"], here)
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(TRACE_MIME, None)
+    about = given["metadata"]["insidetorch"]
+    first = [_markdown("about", _about(project, chapter, about))]
+    if wheel is not None:
+        torch = torch_facts()
+        pin = torch.public if torch else about["torch"].split("+")[0]
+        first.append(
+            _code("install", _INSTALL.format(torch=pin, wheel=project.address.wheel(wheel.name)))
+        )
+    given["cells"] = first + [cell for cell in given["cells"] if cell["source"]]
+    return given
+
+
+def _about(project: Project, chapter: Chapter, about: Mapping[str, Any]) -> str:
+    book = project.config.get("title") or "a book"
+    site = project.address.site
+    page = f"[{chapter.title}]({site}/{chapter.doc}.html)" if site else f"“{chapter.title}”"
+    return (
+        f"This notebook is the chapter {page} of *{book}*, "
+        f"executed on torch {about['torch']} on {about['date'][:10]}."
+    )
+
+
+def _places(project: Project) -> dict[tuple[str, str], str]:
+    """Return the address of every page, label and term, nothing if the site's is not known."""
+    site = project.address.site
+    if not site:
+        return {}
+    places = {("doc", doc): f"{site}/{doc}.html" for doc in project.docs}
+    for doc in project.docs:
+        text = (project.root / f"{doc}.md").read_text(encoding="utf-8")
+        for found in TARGET.finditer(text):
+            places["ref", found["label"]] = f"{site}/{doc}.html#{found['label']}"
+    return places
+
+
+def _finder(doc: str, places: Mapping[tuple[str, str], str]) -> Place:
+    def find(role: str, target: str) -> str:
+        if role == "doc":
+            start = "" if target.startswith("/") else posixpath.dirname(doc)
+            target = posixpath.normpath(posixpath.join(start, target.lstrip("/")))
+        return places.get((role, target), "")
+
+    return find
+
+
+def _markdown(name: str, text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
+
+
+def _code(name: str, text: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "id": name,
+        "metadata": {},
+        "execution_count": None,
+        "outputs": [],
+        "source": text,
+    }

@@ -1,0 +1,243 @@
+"""One build of the book, from what is on disk to the published site."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+
+from insidetorch.book import ledger as ledger_file
+from insidetorch.book.cache import Cache, CorruptEntry, write
+from insidetorch.book.key import ingredients, key
+from insidetorch.book.lock import build_lock
+from insidetorch.book.project import Chapter, Project
+from insidetorch.book.runs import Failure, Run
+from insidetorch.drift.hook import say_unlocked
+from insidetorch.errors import BookError
+from insidetorch.facts import cores
+from insidetorch.publish import assemble as publish
+from insidetorch.publish import downloads as readers
+from insidetorch.publish import notebook_forms as notebooks
+from insidetorch.publish.preflight import check_graphviz, check_torch
+from insidetorch.publish.progress import ChapterProgress, say_failures
+from insidetorch.publish.render import Renderer
+from insidetorch.publish.stage import stage
+from insidetorch.publish.viewer import viewer
+from insidetorch.publish.wheel import start_wheel
+from insidetorch.show.traces import files
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to build.
+
+    :param workers: chapters executed at a time; None for one per core.
+    :param any_torch: build with the installed torch even if it is not the pinned one.
+    :param force: execute every chapter, cached or not.
+    :param cell_seconds: time limit of a cell; None for the book's own.
+    :param chapter_seconds: time limit of a chapter; None for the book's own.
+    """
+
+    workers: int | None = None
+    any_torch: bool = False
+    force: bool = False
+    cell_seconds: float | None = None
+    chapter_seconds: float | None = None
+
+
+@dataclass
+class _Outcome:
+    """What is known of the chapters so far; filled while they run."""
+
+    keys: dict[str, str]
+    cache: Cache
+    executed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def started(self, chapter: Chapter) -> None:
+        """Nothing is known yet."""
+
+    def cell(self, chapter: Chapter, number: int) -> None:
+        """Nothing is known yet."""
+
+    def finished(self, run: Run) -> None:
+        doc = run.chapter.doc
+        about = ledger_file.provenance(self.keys[doc], run.seconds, run.cell_seconds)
+        run.notebook["metadata"]["insidetorch"] = about
+        self.executed[doc] = run.notebook
+        self.fresh.add(doc)
+        if run.failure is None:
+            self.cache.store(doc, self.keys[doc], run.notebook)
+            self.cache.remember(doc, run.seconds)
+        else:
+            self.failures[doc] = run.failure
+
+
+def build_book(project: Project, options: Options, console: Console) -> int:
+    """Build the book; return the exit status.
+
+    :raises BookError: something must be mended before anything can be executed.
+    """
+    begun = time.monotonic()
+    with ExitStack() as stack:
+        stack.enter_context(build_lock(project.build))
+        if project.html.exists() and not project.html.is_dir():
+            raise BookError(
+                f"the site cannot be written: {project.html} is a file; move it out of the way."
+            )
+        publish.recover(project)
+        pages = project.pages(project.limits(options.cell_seconds, options.chapter_seconds))
+        if not options.any_torch:
+            check_torch(project)
+        check_graphviz(pages)
+        renderer = Renderer(project)
+        stack.callback(renderer.close)
+        wheel_job = start_wheel(project)
+        if wheel_job is not None:
+            stack.callback(wheel_job.close)
+
+        chapters = [page for page in pages if isinstance(page, Chapter)]
+        outcome = _execute(project, chapters, options, console, renderer)
+        merged = {
+            chapter.doc: notebooks.merge(chapter, outcome.executed[chapter.doc])
+            for chapter in chapters
+        }
+        entries = [
+            ledger_file.entry(
+                chapter,
+                merged[chapter.doc],
+                chapter.doc in outcome.fresh,
+                outcome.failures.get(chapter.doc),
+            )
+            for chapter in chapters
+        ]
+        problems = [
+            problem
+            for chapter, part in zip(chapters, entries, strict=True)
+            for problem in _chapter_problems(
+                chapter, merged[chapter.doc], part, outcome.failures.get(chapter.doc)
+            )
+        ]
+        rendering = time.monotonic()
+        renderer.open()
+        path = project.build / "ledger.json"
+        before = ledger_file.read(path)
+        if stage(project, pages, merged):
+            before = None
+        ledger = ledger_file.ledger(entries, before)
+        write(path, json.dumps(ledger, indent=1, ensure_ascii=False))
+        say_unlocked(project, console)
+        changed = before is None or not ledger_file.same(ledger, before)
+        complaints = renderer.render(pages, changed)
+        console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
+        problems += complaints
+        wheel = wheel_job.wait() if wheel_job is not None else None
+        if isinstance(wheel, str):
+            problems.append(wheel)
+            wheel = None
+        if not complaints:
+            downloads = readers.downloads(project, chapters, merged, wheel)
+            traces = files(merged.values())
+            shown_by = viewer(project.cache) if traces else None
+            if traces and shown_by is None:
+                console.print("  no viewer of traces (npm brings it); they are there to download")
+            new = publish.assemble(
+                project, renderer.output, downloads, outcome.fresh, wheel, traces, shown_by
+            )
+            lacking = publish.lacking(new, pages)
+            problems += lacking
+            if not lacking:
+                renderer.accept(pages)
+            if not problems:
+                publish.swap(project, new)
+    if problems:
+        say_failures(console, problems)
+        return 1
+    console.print(
+        f"[green]Built[/] {project.html} in {time.monotonic() - begun:.1f} s: "
+        f"{len(chapters)} chapters, {len(outcome.fresh)} executed, "
+        f"{len(chapters) - len(outcome.fresh)} from the cache.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _execute(
+    project: Project,
+    chapters: list[Chapter],
+    options: Options,
+    console: Console,
+    renderer: Renderer,
+) -> _Outcome:
+    keys = {chapter.doc: key(ingredients(chapter, project)) for chapter in chapters}
+    outcome = _Outcome(keys, Cache(project.cache / "executed"))
+    for chapter in chapters:
+        if options.force:
+            continue
+        try:
+            known = outcome.cache.load(chapter.doc, keys[chapter.doc])
+        except CorruptEntry as error:
+            console.print(
+                f"  the cached run of {chapter.doc} is damaged ({error}); executing it again.",
+                highlight=False,
+                soft_wrap=True,
+            )
+            continue
+        if known is not None:
+            outcome.executed[chapter.doc] = known
+    to_run = [chapter for chapter in chapters if chapter.doc not in outcome.executed]
+    if to_run:
+        from insidetorch.run.execute import execute, longest_first
+
+        renderer.start()
+
+        workers = min(options.workers or cores(), len(to_run))
+        console.print(
+            f"Executing {len(to_run)} of {len(chapters)} chapters, {workers} at a time",
+            highlight=False,
+        )
+        seconds = {chapter.doc: outcome.cache.seconds(chapter.doc) for chapter in to_run}
+        progress = ChapterProgress(console, outcome)
+        with progress.shown():
+            execute(longest_first(to_run, seconds), project, workers, progress)
+    return outcome
+
+
+def _chapter_problems(
+    chapter: Chapter,
+    notebook: Mapping[str, Any],
+    part: Mapping[str, Any],
+    failure: Failure | None,
+) -> list[str]:
+    def where(cell: int) -> str:
+        return f"{chapter.doc}.md:{chapter.code_lines[cell - 1]} (code cell {cell})"
+
+    problems = []
+    if failure is not None:
+        place = where(failure.cell) if failure.cell else f"{chapter.doc}.md"
+        said = failure.message if failure.name in _OWN else f"{failure.name}: {failure.message}"
+        claim = f" — claim: “{failure.claim}”" if failure.claim else ""
+        problems.append(f"{place}: {said}{claim}")
+    else:
+        problems += [
+            f"{where(cell)}: the cell was not executed; build with --force"
+            for cell in notebooks.unexecuted(notebook)
+        ]
+    for record in ledger_file.undeclared_warnings(part["records"]):
+        problems.append(
+            f"{where(record['cell'])}: undeclared {record['category']}: “{record['message']}”; "
+            f"replace the call, or expect it with `with warns({record['category']}):`"
+        )
+    return problems
+
+
+_OWN = frozenset({"Timeout", "DeadKernel", "NoKernel"})

@@ -1,0 +1,146 @@
+"""Rendering the stage with Jupyter Book, incrementally, with warnings that cannot be missed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import insidetorch
+from insidetorch.book.cache import write
+from insidetorch.book.project import Page, Project, heading
+
+_REASON = re.compile(r"^[\w.]*(?:Error|Exception): .+$", re.MULTILINE)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_PROBLEM = re.compile(r"\b(?:WARNING|ERROR|CRITICAL|SEVERE|Error|Exception)\b")
+
+
+class Renderer:
+    """One rendering, whose Sphinx can load while the chapters are executed."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._process: subprocess.Popen[str] | None = None
+        self._known = ""
+
+    @property
+    def output(self) -> Path:
+        """Where the rendered site is; not yet the published one."""
+        return _folder(self.project) / "_build" / "html"
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start loading Sphinx in a process of its own, unless that is done already."""
+        if self._process is None:
+            self._process = _start(self.project)
+        return self._process
+
+    def open(self) -> None:
+        """Take the last rendering in hand, before the stage is touched.
+
+        Until `accept`, it counts as unfinished, so that a build that is killed leaves no page
+        behind that does not fit the stage.
+        """
+        mark = _folder(self.project) / "fingerprint"
+        if (self.output / "index.html").is_file() and mark.is_file():
+            self._known = mark.read_text(encoding="ascii")
+        mark.unlink(missing_ok=True)
+
+    def render(self, pages: Sequence[Page], changed: bool) -> list[str]:
+        """Render the stage; return what Sphinx complained of, nothing if all is well.
+
+        The folder of the last rendering is used again unless something changed that Sphinx
+        does not watch: the table of contents, a title (other pages show it), a static file, the
+        extension, the installed packages. A rendering that was not accepted is never used again,
+        so that its warnings come back until they are mended.
+
+        :param changed: whether the stage or the ledger differs from the last rendering's; if
+            nothing does, that rendering stands.
+        """
+        folder = _folder(self.project)
+        same = self._known == self._fingerprint(pages)
+        if same and not changed:
+            return []
+        if not same:
+            shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        arguments = [
+            "build", str(self.project.stage), "--path-output", str(folder),
+            "-q", "-W", "--keep-going", "-n",
+        ]  # fmt: skip
+        process = self.start()
+        _, said = process.communicate(json.dumps(arguments) + "\n")
+        problems = complaints(said, self.project)
+        if process.returncode and not problems:
+            reasons = _REASON.findall(_COLOUR.sub("", said)) or ["it gave no reason"]
+            problems = [f"Jupyter Book failed: {reasons[-1]}"]
+        return problems
+
+    def accept(self, pages: Iterable[Page]) -> None:
+        """Note that the rendering is whole, so that the next one may build on it."""
+        write(_folder(self.project) / "fingerprint", self._fingerprint(pages))
+
+    def close(self) -> None:
+        """End the process if it is still waiting or at work."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    def _fingerprint(self, pages: Iterable[Page]) -> str:
+        digest = hashlib.sha256()
+        for page in pages:
+            digest.update(f"{page.doc}\0{heading(page.text)}\0".encode())
+        packages = sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
+        digest.update("\0".join([sys.version, *(path.name for path in packages)]).encode())
+        for path in self._watched():
+            digest.update(f"{path}\0".encode() + path.read_bytes())
+        return digest.hexdigest()
+
+    def _watched(self) -> Iterable[Path]:
+        root, stage = self.project.root, self.project.stage
+        package = Path(insidetorch.__file__).parent
+        yield from (stage / "_toc.yml", stage / "_config.yml", package / "display.css")
+        drift = (
+            *(root / "data").rglob("*.*"),
+            *(self.project.build / "drift").glob("*/static.json"),
+        )
+        named = (root / name for name in ("requirements.txt", "constraints.txt"))
+        yield from (path for path in (*named, *sorted(drift)) if path.is_file())
+        for folder in (stage, package / "site"):
+            for path in sorted(folder.rglob("*")):
+                apart = folder == stage and not {"_static", "_templates"} & set(path.parts)
+                if path.is_file() and "__pycache__" not in path.parts and not apart:
+                    yield path
+
+
+def _start(project: Project) -> subprocess.Popen[str]:
+    package = str(Path(insidetorch.__file__).parent.parent)
+    path = [str(project.root), package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, "-m", "insidetorch.publish.sphinx_process", str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+    )
+
+
+def complaints(said: str, project: Project) -> list[str]:
+    """Return the warnings and errors in what Sphinx wrote, with the paths of the book's files."""
+    found = []
+    for line in _COLOUR.sub("", said).splitlines():
+        if _PROBLEM.search(line) and "warnings treated as errors" not in line:
+            line = line.replace(f"{project.stage}{os.sep}", "")
+            found.append(re.sub(r"^(\S+)\.ipynb(?=:)", r"\1.md", line.strip()))
+    return list(dict.fromkeys(found))
+
+
+def _folder(project: Project) -> Path:
+    return project.build / "render"

@@ -1,0 +1,1 @@
+"""Recording CUDA cells on a machine with a GPU, and carrying the recordings home."""

@@ -1,0 +1,78 @@
+"""Record the CUDA cells of Inside PyTorch on this machine. Nothing is installed or downloaded.
+
+It needs a GPU and a Python that has torch; everything else is in this folder. The recordings go
+into recordings.tar.gz beside this file: send that back, and run `make record-import` with it in a
+checkout of the book. Run it again after an interruption, and it goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+
+def main() -> None:
+    """Unpack the wheels beside this file, record, and write the archive."""
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("chapters", nargs="*", help="only these chapters")
+    parser.add_argument("--all", action="store_true", help="record current cells again")
+    given = parser.parse_args()
+    about = json.loads((here / "bundle.json").read_text(encoding="utf-8"))
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if running != about["python"]:
+        sys.exit(
+            f"This bundle is for Python {about['python']} and runs on {running}; make one with "
+            f"`make record-bundle BOX_PYTHON={running}`, or use another Python."
+        )
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(f"{sys.executable} has no torch; run this with a Python that has it.")
+    packages = here / "packages"
+    _unpack(here / "wheels", packages)
+    sys.path[:0] = [str(here), str(packages)]
+    inherited = os.environ.get("PYTHONPATH")
+    path = [str(here), str(packages), *([inherited] if inherited else [])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
+
+    from insidetorch.errors import BookError
+    from insidetorch.recorder import bundle, record
+
+    scripts = [record.Script(s["doc"], tuple(s["cells"])) for s in about["scripts"]]
+    try:
+        outcome = record.record(
+            scripts, here, chapters=given.chapters, everything=given.all,
+            book_commit=about["book_commit"],
+        )  # fmt: skip
+        archive = here / "recordings.tar.gz"
+        cells = bundle.export(here, scripts, archive)
+    except BookError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; run it again and it goes on where it stopped.")
+    record.report(outcome, print)
+    print(
+        f"{archive} holds {len(cells)} recordings, {archive.stat().st_size:,} bytes: send it back"
+    )
+    sys.exit(1 if outcome.failed else 0)
+
+
+def _unpack(wheels: Path, target: Path) -> None:
+    if target.is_dir():
+        return
+    part = target.with_name("packages.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    for wheel in sorted(wheels.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(part)
+    part.rename(target)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Runs one chapter in this process and writes a recording of its CUDA cells, without Jupyter.
+
+Started by `insidetorch.recorder.record`, one process a chapter: ``python -m
+insidetorch.recorder.worker job.json descriptor``. What happens is told as JSON lines on the
+file descriptor, because cells may print.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from insidetorch import claims
+from insidetorch.errors import BookError
+from insidetorch.gpu import cell as cell_code
+from insidetorch.gpu import machine
+from insidetorch.gpu import magic as cuda
+from insidetorch.gpu import recording as recordings
+from insidetorch.gpu.recording import Artifact, Recording
+from insidetorch.show.traces import TRACE_MIME
+
+
+class Capture:
+    """What a cell shows, in order: streams merged, displays updated in place.
+
+    :ivar outputs: as in `Recording.outputs`.
+    """
+
+    def __init__(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+        self._ids: dict[str, dict[str, Any]] = {}
+        self._clear_next = False
+
+    def stream(self, name: str, text: str) -> None:
+        if not text:
+            return
+        self._clear_if_due()
+        if self.outputs and self.outputs[-1].get("stream") == name:
+            self.outputs[-1]["text"] += text
+        else:
+            self.outputs.append({"stream": name, "text": text})
+
+    def display(
+        self,
+        data: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        id: str = "",
+        update: bool = False,
+    ) -> None:
+        bundle = recordings.without_style(recordings.encoded(data))
+        output = {"data": bundle, "metadata": dict(metadata)}
+        if update:
+            self._ids.get(id, {}).update(output)
+            return
+        self._clear_if_due()
+        self.outputs.append(output)
+        if id:
+            self._ids[id] = output
+
+    def clear(self, wait: bool = False) -> None:
+        if wait:
+            self._clear_next = True
+        else:
+            self.outputs.clear()
+
+    def _clear_if_due(self) -> None:
+        if self._clear_next:
+            self.outputs.clear()
+            self._clear_next = False
+
+
+_capture = Capture()
+
+
+class _Stream(io.TextIOBase):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        _capture.stream(self._name, text)
+        return len(text)
+
+
+class _Publisher(DisplayPublisher):
+    def publish(
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        source: object = None,
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_: object,
+    ) -> None:
+        id = str((transient or {}).get("display_id") or "")
+        _capture.display(data, metadata or {}, id, update)
+
+    def clear_output(self, wait: bool = False) -> None:
+        _capture.clear(wait)
+
+
+class _Hook(DisplayHook):
+    def write_output_prompt(self) -> None:
+        pass
+
+    def write_format_data(
+        self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None
+    ) -> None:
+        _capture.display(format_dict, md_dict or {})
+
+    def finish_displayhook(self) -> None:
+        self._is_active = False
+
+
+class Shell(InteractiveShell):
+    """An IPython shell whose outputs go to the running `captured`."""
+
+    displayhook_class = _Hook
+    display_pub_class = _Publisher
+
+
+@contextmanager
+def captured() -> Iterator[Capture]:
+    """Collect what cells show inside the ``with`` block."""
+    global _capture
+    _capture = Capture()
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Stream("stdout"), _Stream("stderr")
+    try:
+        yield _capture
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
+    """Run a chapter's cells and record those that the job wants.
+
+    :param job: ``chapter``, ``cells`` (each ``source`` and ``tags``), ``wanted`` (names of cells),
+        ``run`` (id) and ``folder`` (of the recordings).
+    :param tell: receives one JSON object a line: what happened.
+
+    It returns early when a cell has left the device unusable for this process.
+    """
+
+    def say(event: str, cell: str, **more: object) -> None:
+        tell.write(json.dumps({"event": event, "cell": cell, **more}) + "\n")
+        tell.flush()
+
+    here = machine.machine()
+    assert here is not None
+    sources = [cell["source"] for cell in job["cells"]]
+    wanted = set(job["wanted"])
+    digests = recordings.chapter_digests(
+        sources, cell_code.module_source([Path(place or ".") for place in sys.path])
+    )
+    # `import insidetorch` in a cell comes too late to find out that a shell is running.
+    shell = Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    claims.record_warnings()
+    cuda.register()
+    for index in cell_code.cells_to_run(sources, wanted):
+        source, tags = sources[index], job["cells"][index].get("tags") or ()
+        parts = cell_code.split(source)
+        if parts is None:
+            say("running", f"cell {index + 1}")
+            with captured():
+                error = _run(shell, source)
+            if error and "raises-exception" not in tags:
+                say("setup failed", f"cell {index + 1}", problem=error)
+            continue
+        label = cell_code.label(parts[0])
+        lack = cuda.shortage(label, here)
+        if lack:
+            say("skipped", label.name, problem=lack)
+            continue
+        say("running", label.name)
+        begun = time.monotonic()
+        cuda.take()
+        with captured() as capture:
+            error = _run(shell, parts[1])
+        seconds = round(time.monotonic() - begun, 3)
+        values, files = cuda.take()
+        if error and "raises-exception" not in tags:
+            say("failed", label.name, problem=error)
+            if not machine.answers():
+                return
+            continue
+        cuda.keep(values, cuda.Kept(None, cuda.line_of(here), here.gpu, True))
+        if label.name not in wanted:
+            continue
+        folder = Path(job["folder"]) / job["chapter"]
+        try:
+            packed = [_pack(left, label.name) for left in files]
+            packed += _traces(capture.outputs, label.name)
+            recording = Recording(
+                job["chapter"], label.name, digests[label.name], job["run"], seconds,
+                tuple(capture.outputs), values, tuple(artifact for artifact, _ in packed),
+            )  # fmt: skip
+            content = recordings.write(recording)
+        except (BookError, OSError, TypeError, ValueError) as problem:
+            say("failed", label.name, problem=str(problem))
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        for artifact, compressed in packed:
+            recordings.put(folder / artifact.file, compressed)
+        recordings.put(folder / f"{label.name}.json", content)
+        say("recorded", label.name, seconds=seconds)
+
+
+def _run(shell: Any, source: str) -> str:
+    """Run a cell; return what it raised in one line, or nothing."""
+    result = shell.run_cell(source, store_history=True)
+    error = result.error_before_exec or result.error_in_exec
+    if error is None:
+        return ""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 500 else f"{text[:500]} …"
+
+
+def _pack(left: cuda.Left, cell: str) -> tuple[Artifact, bytes]:
+    content = left.path.read_bytes()
+    if content[:2] != b"\x1f\x8b":
+        content = gzip.compress(content, mtime=0)
+    if len(content) > recordings.MAX_ARTIFACT:
+        raise BookError(
+            f"the artefact {left.name} has {len(content) / 2**20:.1f} MiB compressed, and one may "
+            f"have {recordings.MAX_ARTIFACT // 2**20} MiB; trace fewer steps."
+        )
+    return _artifact(cell, left.name.removesuffix(".gz"), left.title, content), content
+
+
+def _traces(outputs: Sequence[dict[str, Any]], cell: str) -> list[tuple[Artifact, bytes]]:
+    """Take the traces of timelines out of the outputs, which keep their names."""
+    found = {}
+    for output in outputs:
+        trace = output.get("data", {}).get(TRACE_MIME)
+        if trace:
+            name, content = trace["file"], base64.b64decode(trace["gzip"])
+            found[name] = (_artifact(cell, name, f"the trace {name}", content), content)
+            output["data"][TRACE_MIME] = {"file": name}
+    return list(found.values())
+
+
+def _artifact(cell: str, name: str, title: str, content: bytes) -> Artifact:
+    return Artifact(f"{cell}.{name}.gz", title, len(content), recordings.sha256(content))
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the job in the file that is the first argument, telling the descriptor that follows."""
+    job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+    with os.fdopen(int(arguments[1]), "w", encoding="utf-8") as tell:
+        run_chapter(job, tell)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

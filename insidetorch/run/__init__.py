@@ -1,0 +1,1 @@
+"""Executing chapters: kernels, their limits, what becomes of them."""

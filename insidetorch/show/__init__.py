@@ -1,0 +1,1 @@
+"""Showing: excerpts, listings, figures, graphs, timelines and the traces behind them."""

@@ -1,0 +1,1 @@
+"""What the chapter "Mixed precision" builds small, and what it watches PyTorch with."""

@@ -1,0 +1,1 @@
+"""What the chapter "The autograd engine" builds small, and what it watches PyTorch with."""

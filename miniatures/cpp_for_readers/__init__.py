@@ -1,0 +1,1 @@
+"""What the chapter "C++ for readers" builds small, and what it watches PyTorch with."""

@@ -1,0 +1,390 @@
+"""What the CPU side of PyTorch does, seen from outside: chunks, threads, faults, limits, logs."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from insidetorch.errors import BookError
+from insidetorch.facts import tool
+from miniatures.cpu_performance.parallel_for import Chunk
+
+_LOOPS = r"""
+#include <cstring>
+#include <cstdint>
+extern "C" void copied(char* to, const char* from, int64_t bytes, int64_t times) {
+  for (int64_t i = 0; i < times; ++i) {
+    std::memcpy(to, from, bytes);
+    __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
+  }
+}
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define LOOP(NAME, ISA, REG, SET, STEP)                                            \
+  extern "C" __attribute__((target(ISA))) void NAME(int64_t times) {               \
+    REG a0 = SET, a1 = a0, a2 = a0, a3 = a0, a4 = a0, a5 = a0, a6 = a0, a7 = a0,   \
+        a8 = a0, a9 = a0, x = a0;                                                  \
+    for (int64_t i = 0; i < times; ++i) {                                          \
+      STEP(a0) STEP(a1) STEP(a2) STEP(a3) STEP(a4)                                 \
+      STEP(a5) STEP(a6) STEP(a7) STEP(a8) STEP(a9)                                 \
+      __asm__ volatile("" : "+x"(a0), "+x"(a1), "+x"(a2), "+x"(a3), "+x"(a4),      \
+                            "+x"(a5), "+x"(a6), "+x"(a7), "+x"(a8), "+x"(a9));     \
+    }                                                                              \
+  }
+#define S1(a) a = _mm_add_ss(_mm_mul_ss(a, x), x);
+#define S4(a) a = _mm256_fmadd_ps(a, x, x);
+#define S8(a) a = _mm256_fmadd_pd(a, x, x);
+#define Z4(a) a = _mm512_fmadd_ps(a, x, x);
+#define Z8(a) a = _mm512_fmadd_pd(a, x, x);
+#define ZB(a) a = _mm512_dpbf16_ps(a, (__m512bh)x, (__m512bh)x);
+LOOP(scalar_float32, "sse2", __m128, _mm_setzero_ps(), S1)
+LOOP(avx2_float32, "avx2,fma", __m256, _mm256_setzero_ps(), S4)
+LOOP(avx2_float64, "avx2,fma", __m256d, _mm256_setzero_pd(), S8)
+LOOP(avx512_float32, "avx512f", __m512, _mm512_setzero_ps(), Z4)
+LOOP(avx512_float64, "avx512f", __m512d, _mm512_setzero_pd(), Z8)
+LOOP(avx512_bfloat16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(), ZB)
+#endif
+"""
+_CHUNKS = r"""
+#include <ATen/Parallel.h>
+#include <atomic>
+extern "C" int64_t chunks(int64_t begin, int64_t end, int64_t grain, int64_t* out) {
+  std::atomic<int64_t> count{0};
+  at::parallel_for(begin, end, grain, [&](int64_t first, int64_t last) {
+    int64_t* row = out + 3 * count++;
+    row[0] = at::get_thread_num(); row[1] = first; row[2] = last;
+  });
+  return count;
+}
+extern "C" int64_t nested(int64_t end, int64_t* out) {
+  std::atomic<int64_t> count{0};
+  at::parallel_for(0, 2, 0, [&](int64_t, int64_t) {
+    at::parallel_for(0, end, 1, [&](int64_t, int64_t) { ++count; });
+  });
+  return count;
+}
+"""
+LOOP = """#include <ATen/cpu/vec/vec.h>
+using V = at::vec::Vectorized<float>;
+extern "C" void twice_plus_one(float* y, const float* x, int64_t n) {
+  const V two(2.0f), one(1.0f);
+  for (int64_t i = 0; i < n; i += V::size())
+    at::vec::fmadd(V::loadu(x + i), two, one).store(y + i);
+}
+"""
+"""A loop as PyTorch's kernels have it inside; the same source for all capabilities."""
+REDUCE = """auto larger = [](V& a, V& b) { return at::vec::maximum(a, b); };
+extern "C" float general(const float* x) {
+  return at::vec::vec_reduce_all<float>(larger, V::loadu(x), V::size());
+}
+extern "C" float for_float(const float* x) {
+  return at::vec::vec_reduce_all<float>(larger, V::loadu(x));
+}
+"""
+"""The greatest number in one register, by the two functions of ``functional_base.h``."""
+
+_FLAGS: dict[str, list[str]] = {
+    "DEFAULT": [],
+    "AVX2": ["-mavx2", "-mfma", "-mf16c"],
+    "AVX512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mfma", "-mf16c"],
+}
+_FLOP = {
+    "scalar float32": 2, "avx2 float32": 16, "avx2 float64": 8,
+    "avx512 float32": 32, "avx512 float64": 16, "avx512 bfloat16": 64,
+}  # fmt: skip
+_NEEDS = {"scalar": (), "avx2": ("avx2", "fma3"), "avx512": ("avx512_f",)}
+
+
+@cache
+def _library(name: str) -> Any:
+    """Compile one of the sources above in a temporary folder, and load it."""
+    compiler = tool("g++", "c++", "clang++")
+    if compiler is None:
+        raise BookError("This cell compiles C++, and there is no compiler: install g++.")
+    home = Path(torch.__file__).parent
+    command = [compiler, "-O3", "-std=c++20", "-fopenmp", "-shared", "-fPIC"]
+    if name == "chunks":
+        abi = int(torch.compiled_with_cxx11_abi())
+        command += [f"-D_GLIBCXX_USE_CXX11_ABI={abi}", "-isystem", str(home / "include")]
+        command += [f"-L{home / 'lib'}", "-ltorch_cpu", "-lc10"]
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, f"{name}.cpp"), Path(folder, f"{name}.so")
+        source.write_text(_CHUNKS if name == "chunks" else _LOOPS, encoding="utf-8")
+        command[1:1] = [str(source), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = re.search(r"error: .*", done.stderr)
+            raise BookError(f"The C++ does not compile ({said[0] if said else done.stderr[:200]}).")
+        return ctypes.CDLL(str(library))
+
+
+# ── Work ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def real_chunks(begin: int, end: int, grain: int) -> list[Chunk]:
+    """Run an empty loop under `at::parallel_for`; return the chunks PyTorch made, by thread."""
+    out = (ctypes.c_int64 * (3 * max(torch.get_num_threads(), 1)))()
+    count = _library("chunks").chunks(
+        ctypes.c_int64(begin), ctypes.c_int64(end), ctypes.c_int64(grain), out
+    )
+    return sorted((out[3 * i], out[3 * i + 1], out[3 * i + 2]) for i in range(count))
+
+
+def nested_chunks(end: int) -> int:
+    """Return how many chunks two loops of `end` make that run inside another parallel loop."""
+    return int(_library("chunks").nested(ctypes.c_int64(end), None))
+
+
+@contextmanager
+def threads(number: int) -> Any:
+    """Give PyTorch this many threads inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def cpu_seconds(function: Callable[[], object], *, times: int = 5) -> float:
+    """Return the least CPU time of one call on this thread, of `times` calls and a first.
+
+    A thread that waits for a core that another process has is not charged for the wait.
+    """
+    return _least(function, times, time.thread_time)
+
+
+def wall_seconds(function: Callable[[], object], *, times: int = 9) -> float:
+    """Return the least time of one call by the clock on the wall, of `times` calls and a first."""
+    return _least(function, times, time.perf_counter)
+
+
+def _least(function: Callable[[], object], times: int, clock: Callable[[], float]) -> float:
+    """Return the least time of a call by a clock; the first of `times` + 1 calls does not count."""
+    least = float("inf")
+    for attempt in range(times + 1):
+        start = clock()
+        function()
+        if attempt:
+            least = min(least, clock() - start)
+    return least
+
+
+def faults(function: Callable[[], object]) -> int:
+    """Return how many pages the kernel had to supply while `function` ran."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    kept = function()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    del kept
+    return after - before
+
+
+def in_process(code: str, **environment: str) -> Any:
+    """Run Python in a process of its own, and return what it assigned to ``answer``.
+
+    The process starts with this environment, without the variables that set threads or kernels.
+    ``torch`` is imported, and so is everything in this module.
+    """
+    head = "import json, os, sys, torch\nfrom miniatures.cpu_performance.watch import *\n"
+    said = _run(f"{head}{code}\nprint(json.dumps(answer))", environment)
+    return json.loads(said.splitlines()[-1])
+
+
+def _run(code: str, environment: Mapping[str, str]) -> str:
+    ours = re.compile(r"(OMP|MKL|GOMP|KMP|ONEDNN|DNNL|ATEN|MALLOC|GLIBC|THP)_")
+    env = {name: value for name, value in os.environ.items() if not ours.match(name)}
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", code],
+        env={**env, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise BookError(f"The process failed: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def tasks() -> int:
+    """Return how many threads this process has."""
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+def first_start(name: str, count: int, limit: int = 32769) -> tuple[int, int]:
+    """Return at how many elements an operator starts threads, and how many threads.
+
+    A forked child looks, so that each operator finds a process whose pool has not started.
+
+    :param name: an operator of one tensor with ``out=``.
+    :param count: where to begin; one element is added at a time, up to `limit`.
+    """
+    x, out = torch.rand(limit), torch.rand(limit)
+    inlet, outlet = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            before, run = tasks(), getattr(torch, name)
+            while tasks() == before and count < limit:
+                count += 1
+                run(x[:count], out=out[:count])
+            os.write(outlet, json.dumps([count, tasks() - before]).encode())
+        finally:
+            os._exit(0)
+    os.close(outlet)
+    with os.fdopen(inlet) as said:
+        elements, started = json.loads(said.read())
+    os.waitpid(child, 0)
+    return elements, started
+
+
+# ── Limits ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def copy_rate(size: int) -> float:
+    """Return bytes read and written per second by `memcpy` of `size` bytes, over and over."""
+    source, target = torch.ones(size, dtype=torch.uint8), torch.ones(size, dtype=torch.uint8)
+    times = max(1, 2**25 // size)
+    run, address = _library("loops").copied, ctypes.c_void_p
+    arguments = (
+        address(target.data_ptr()), address(source.data_ptr()),
+        ctypes.c_int64(size), ctypes.c_int64(times),
+    )  # fmt: skip
+    return 2 * size * times / cpu_seconds(lambda: run(*arguments))
+
+
+def peaks() -> dict[str, float]:
+    """Return floating-point operations per second of loops that only multiply and add, one core.
+
+    Ten independent registers hide the latency. Instruction sets that the CPU lacks are left out.
+    """
+    has = capabilities()
+    found = {}
+    for name, flop in _FLOP.items():
+        needs = [*_NEEDS[name.split()[0]], *(["avx512_bf16"] if "bfloat" in name else [])]
+        if all(has.get(need) for need in needs) and has.get("architecture") == "x86_64":
+            loop = getattr(_library("loops"), name.replace(" ", "_"))
+            times = ctypes.c_int64(500_000)
+            found[name] = 10 * flop * 500_000 / cpu_seconds(lambda: loop(times))  # noqa: B023
+    return found
+
+
+def capabilities() -> dict[str, Any]:
+    """Return what PyTorch knows of the CPU: instruction sets, cores, caches."""
+    return dict(torch.cpu.get_capabilities())
+
+
+# ── Kernels ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def aten_calls(function: Callable[[], object]) -> list[str]:
+    """Return the names of the operators that a call runs, without ``aten::``, in order."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        function()
+    names = [event.name for event in found.events()]
+    return [name.removeprefix("aten::") for name in names if name.startswith("aten::")]
+
+
+def onednn(code: str, **environment: str) -> list[dict[str, str]]:
+    """Run `code` in a process under oneDNN's log, and return its lines on primitives.
+
+    Where `code` turns MKL's log on, a line of that has the engine ``MKL`` and MKL's name for it.
+
+    :param code: may print; a line that starts with ``#`` becomes the `mark` of what follows.
+    """
+    done = _run(f"import torch\n{code}", {"ONEDNN_VERBOSE": "2", **environment})
+    lines, mark = [], ""
+    for line in done.splitlines():
+        part = line.split(",")
+        if line.startswith("#"):
+            mark = line[1:].strip()
+        product = re.match(r"MKL_VERBOSE (\w+)\(", line)
+        if product:
+            lines.append({"what": "exec", "engine": "MKL", "primitive": product[1], "mark": mark})
+        if len(part) > 9 and part[2] == "primitive" and part[3] != "info":
+            keys = ("what", "engine", "primitive", "implementation", "kind", "memory")
+            found = dict(zip(keys, part[3:9], strict=True))
+            lines.append({**found, "mark": mark, "problem": part[-2], "ms": part[-1]})
+    return lines
+
+
+def layouts(line: Mapping[str, str]) -> list[str]:
+    """Return the memory formats in a line of oneDNN's log: ``src:abcd``, ``dst:aBcd16b``."""
+    return [
+        f"{part.split(':')[0]}:{part.split(':')[4]}"
+        for part in line["memory"].split()
+        if part.count(":") > 4
+    ]
+
+
+def vector_loop(capability: str, function: str = "twice_plus_one") -> list[str]:
+    """Return the assembly of the loop in a function of `LOOP` or `REDUCE`; empty without a loop.
+
+    :param capability: ``"DEFAULT"``, ``"AVX2"`` or ``"AVX512"``.
+    """
+    rows = _assembly(capability)[function]
+    for place, text in rows:
+        jump = re.match(r"j\w+ ([0-9a-f]+)", text)
+        if jump and int(jump[1], 16) < place:
+            return [line for where, line in rows if int(jump[1], 16) <= where <= place]
+    return []
+
+
+def vector_code(capability: str, function: str) -> list[str]:
+    """Return the assembly of a whole function of `LOOP` or `REDUCE`, without padding."""
+    return [text for _, text in _assembly(capability)[function] if "nop" not in text]
+
+
+@cache
+def _assembly(capability: str) -> dict[str, list[tuple[int, str]]]:
+    """Compile `LOOP` and `REDUCE` with the flags PyTorch gives to kernels of a capability."""
+    compiler, lister = tool("g++", "c++", "clang++"), tool("objdump")
+    if compiler is None or lister is None:
+        raise BookError("This cell reads assembly: install g++ and binutils.")
+    command = [compiler, "-O2", "-std=c++20", f"-DCPU_CAPABILITY_{capability}"]
+    command += [f"-DCPU_CAPABILITY={capability}", *_FLAGS[capability]]
+    command += ["-isystem", str(Path(torch.__file__).parent / "include")]
+    with tempfile.TemporaryDirectory() as folder:
+        source, binary = Path(folder, "loop.cpp"), Path(folder, "loop.o")
+        text = f"#include <ATen/cpu/vec/functional.h>\n{LOOP}{REDUCE}"
+        source.write_text(text, encoding="utf-8")
+        compiled = [*command, "-c", str(source), "-o", str(binary)]
+        subprocess.run(compiled, check=True, capture_output=True)
+        listing = [lister, "-d", "--no-show-raw-insn", str(binary)]
+        said = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+    found = {}
+    for name, body in re.findall(r"<(\w+)>:\n(.*?)(?:\n\n|\Z)", said, re.DOTALL):
+        rows = re.findall(r"^\s*([0-9a-f]+):\s+([^#\n]*)", body, re.MULTILINE)
+        found[name] = [(int(place, 16), " ".join(text.split())) for place, text in rows]
+    return found
+
+
+def versions(kernel: str) -> Counter[str]:
+    """Return how many functions of libtorch_cpu with `kernel` in the name each capability has."""
+    found: Counter[str] = Counter()
+    for line in _nm():
+        if kernel in line:
+            part = re.search(r"(?<=[0-9])(DEFAULT|AVX2|AVX512)(?![0-9A-Z]*_)", line)
+            found.update([part[1]] if part else [])
+    return found
+
+
+@cache
+def _nm() -> tuple[str, ...]:
+    library = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
+    done = subprocess.run(["nm", "-S", library], capture_output=True, text=True, check=True)
+    return tuple(line for line in done.stdout.splitlines() if "native" in line)

@@ -1,0 +1,1 @@
+"""What the chapter "Distributed data parallel" builds small, and what it watches PyTorch with."""

@@ -1,0 +1,403 @@
+"""PyTorch's registrations and tables in the miniature's terms, and random operators for both."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from itertools import count
+from operator import or_
+from typing import Any
+
+import graphviz
+import torch
+from torch import Tensor
+
+from insidetorch.display import Display
+from insidetorch.errors import BookError
+from insidetorch.facts import tool
+from insidetorch.private.keys import key_bits, key_set, keys_behind, runtime_keys, thread_sets
+from insidetorch.private.modes import dispatch_mode
+from insidetorch.private.registrations import computed_table, kernel_library, registrations
+from insidetorch.show.figures import COLOURS, graph
+from miniatures.dispatcher.tables import Dispatcher, Kernel, Keys, Operator, aliases
+from miniatures.dispatcher.watch_codegen import tables
+
+AUTOGRAD_BY_HAND = ("AutogradOther", "AutogradNestedTensor")
+
+
+def union(*tensors: Tensor) -> int:
+    """Return the union of the tensors' key sets."""
+    return reduce(or_, map(key_bits, tensors), 0)
+
+
+def keys_here() -> Keys:
+    """Return the keys of the installed release."""
+    return Keys(*runtime_keys())
+
+
+def dispatcher_here() -> Dispatcher:
+    """Return a miniature with the keys and the fallbacks of the installed release.
+
+    The fallbacks are what is in the table of an operator that has no kernel at all.
+    """
+    keys = keys_here()
+    autograd = [*keys.family("Autograd"), *AUTOGRAD_BY_HAND]
+    small = Dispatcher(keys, {key: keys_behind(key) for key in autograd})
+    library = kernel_library("insidetorch_bare", "nowhere")
+    library.define("bare() -> ()", "", ())
+    for key, (place, _) in computed_table("insidetorch_bare::bare").items():
+        falls = place.startswith("fallthrough ")
+        run = _no_data if key == "Meta" else partial(_pass_on, small, key)
+        small.fallbacks[key] = Kernel(place, None if falls else run)
+    return small
+
+
+def _no_data(op: Operator, *rest: Any) -> Any:
+    """Do as the fallback for meta tensors does where nobody wrote a shape rule."""
+    raise NotImplementedError(f"{op.name}: attempted to run this operator with Meta tensors")
+
+
+def _pass_on(small: Dispatcher, key: str, op: Operator, keys: int, *args: Any) -> Any:
+    """Do as most fallbacks do in the end: hand on to what is behind the key.
+
+    Autograd's hands on to what is behind all autograd keys.
+    """
+    key = "AutogradOther" if key.startswith("Autograd") else key
+    return small.redispatch(op, keys & small.keys.below(key), *args)
+
+
+def copied(operator: str, small: Dispatcher) -> Operator:
+    """Return an operator of the miniature with PyTorch's registrations of `operator`."""
+    op = Operator(operator, small)
+    for key, place, how in reversed(registrations(operator)):
+        falls = how.startswith("fallthrough")
+        op.register(
+            key, Kernel(f"fallthrough {place}" if falls else place, None if falls else print)
+        )
+    return op
+
+
+def table_of(op: Operator) -> dict[str, tuple[str, str]]:
+    """Return the table that the miniature computes, in the form of `computed_table`."""
+    entries = {key: op.entry(key) for key in ("Undefined", *op.dispatcher.keys.runtime)}
+    return {key: (kernel.where, rule) for key, (kernel, rule) in entries.items() if kernel}
+
+
+# ── What a reader sees ──────────────────────────────────────────────────────────────────────────
+
+
+_DEFINED: dict[str, list[Any]] = {}  # the libraries of `add_kernel`, kept
+
+
+@dataclass(frozen=True)
+class Step:
+    """One key that a call has to do with.
+
+    :param fate: ``excluded`` by the thread, ``falls through``, ``runs first``, ``runs next`` for
+        those behind it down to the first backend, or ``not reached``.
+    :param kernel: where the kernel in the operator's table was registered.
+    """
+
+    key: str
+    fate: str
+    kernel: str
+
+
+def walk(operator: str, *tensors: Tensor) -> list[Step]:
+    """Return the keys of a call on this thread, the first served first, each with its fate."""
+    keys, places = keys_here(), computed_table(operator)
+    backends = aliases(keys)["CompositeExplicitAutograd"]
+    included, excluded = thread_sets()
+    left, steps, fate = union(*tensors) | included, [], "runs first"
+    while (name := keys.top(left)) != "Undefined":
+        place = places.get(name, ("no kernel", ""))[0]
+        left = keys.without(left, keys.bits[name])
+        if keys.without(keys.bits[name], excluded) != keys.bits[name]:
+            steps.append(Step(name, "excluded", place))
+        elif place.startswith("fallthrough "):
+            steps.append(Step(name, "falls through", place.removeprefix("fallthrough ")))
+        else:
+            steps.append(Step(name, fate, place))
+            fate = "not reached" if name in backends or fate == "not reached" else "runs next"
+    return steps
+
+
+def ladder(operator: str, *tensors: Tensor) -> Display:
+    """Draw the keys of a call from the first served to the last: which run, and which do not."""
+    steps = walk(operator, *tensors)
+    drawing = graphviz.Digraph(
+        graph_attr={"rankdir": "TB", "ranksep": "0.25", "margin": "0.02"},
+        node_attr={"shape": "box", "style": "filled", "fillcolor": COLOURS["pane"], "width": "2.5"},
+        edge_attr={"arrowsize": "0.7", "constraint": "false"},
+    )
+    drawing.node("call", operator, shape="plaintext", style="", width="0")
+    last, above = "call", "call"
+    for number, step in enumerate(steps):
+        name, runs = str(number), step.fate.startswith("runs")
+        look = {"color": COLOURS["a"], "penwidth": "1.6"} if runs else {"style": "dashed"}
+        drawing.node(name, f"{step.key}\n{step.kernel if runs else step.fate}", **look)
+        drawing.edge(above, name, style="invis", constraint="true")
+        if runs:
+            drawing.edge(last, name, label=" call" if last == "call" else " redispatch")
+            last = name
+        above = name
+    said = "; ".join(f"{step.key} {step.fate}" for step in steps)
+    return graph(drawing.source, alt=f"The keys of {operator}, highest priority first: {said}.")
+
+
+def kinds_of_tensors() -> dict[str, Tensor]:
+    """Return tensors whose key sets differ, or might be thought to differ, by what they are.
+
+    Creating quantized tensors is deprecated in some releases, which warn; they are wanted here for
+    their keys.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quantized = torch.quantize_per_tensor(torch.ones(2), 1, 0, torch.qint8)
+    with torch.inference_mode():
+        inference = torch.ones(2)
+    return {
+        "dense": torch.ones(2),
+        "requires grad": torch.ones(2, requires_grad=True),
+        "float64": torch.ones(2).double(),
+        "sparse": torch.eye(2).to_sparse(),
+        "oneDNN layout": torch.ones(2).to_mkldnn(),
+        "conjugated": torch.ones(2, dtype=torch.cfloat).conj(),
+        "meta": torch.ones(2, device="meta"),
+        "qint8": quantized,
+        "made in inference mode": inference,
+    }
+
+
+def passive_mode() -> Any:
+    """Return a `TorchDispatchMode` that does nothing but call the operator."""
+
+    class Passive(dispatch_mode()):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return function(*args, **(kwargs or {}))
+
+    return Passive()
+
+
+def functionalities(bits: int) -> list[str]:
+    """Return the functionalities in a key set, also those that PyTorch's own text leaves out.
+
+    A key set is printed as runtime keys, so a functionality that needs a backend is not printed
+    where the set has none.
+    """
+    keys = keys_here()
+    found = []
+    for place, family in enumerate(keys.families, start=len(keys.backends)):
+        if bits >> place & 1:
+            prefix = family[0].removesuffix(keys.backends[0]) or "Dense"
+            found.append(prefix if len(family) > 1 else family[0])
+    return found
+
+
+def seen_inside(mode: Callable[..., Any]) -> tuple[str, str, str]:
+    """Say how the thread's sets, and the keys of a tensor, differ inside a mode or a transform.
+
+    Each of the three is a text such as ``+Python −ADInplaceOrView``, or a dash.
+
+    :param mode: makes a context, or is a transform that takes a function, such as `torch.vmap`.
+    """
+    plain, seen = (*thread_sets(), key_bits(torch.ones(2))), []
+
+    def look(tensor: Tensor) -> Tensor:
+        seen.append((*thread_sets(), key_bits(tensor)))
+        return tensor
+
+    tensor = torch.ones(2)
+    if any(mode is known for known in (torch.vmap, torch.func.grad)):
+        mode(lambda x: look(x).sum())(tensor)
+    else:
+        with mode():
+            look(tensor)
+    texts = []
+    for before, now in zip(plain, seen[0], strict=True):
+        more = [f"+{name}" for name in functionalities(now & ~before)]
+        less = [f"−{name}" for name in functionalities(before & ~now)]
+        texts.append(" ".join(more + less) or "–")
+    return texts[0], texts[1], texts[2]
+
+
+def add_kernel(
+    operator: str,
+    key: str,
+    kernel: Callable[..., Any] | None,
+    *,
+    with_keys: bool = False,
+    schema: str = "(Tensor x) -> Tensor",
+) -> None:
+    """Register a kernel in PyTorch for good; define the operator if it is new.
+
+    In tables, the place of the kernel is shown as the name of the key.
+
+    :param operator: ``namespace::name``.
+    :param kernel: None defines the operator alone.
+    :param with_keys: give the kernel the key set of the call as its first argument.
+    """
+    space, _, name = operator.partition("::")
+    if operator not in _DEFINED:
+        _DEFINED[operator] = [kernel_library(space, "schema")]
+        _DEFINED[operator][0].define(name + schema, "", ())
+    if kernel is not None:
+        _DEFINED[operator].append(kernel_library(space, key))
+        _DEFINED[operator][-1].impl(name, key, kernel, with_keys)
+
+
+def backend_select(operator: str) -> str:
+    """Return the kernel that PyTorch's generator writes for BackendSelect of ``empty.names``, …"""
+    from torchgen.context import native_function_manager
+    from torchgen.gen import ComputeBackendSelect, parse_native_yaml
+    from torchgen.selective_build.selector import SelectiveBuilder
+    from torchgen.utils import Target
+
+    native, tags, _ = tables()
+    parsed = parse_native_yaml(native, tags).native_functions
+    function = next(f for f in parsed if str(f.func.name) == operator)
+    with native_function_manager(function):
+        write = ComputeBackendSelect(Target.DEFINITION, SelectiveBuilder.get_nop_selector())
+        return str(write(function)).strip()
+
+
+def compiled(*sources: str) -> None:
+    """Compile C++ that registers operators, and load it; the result is kept between builds.
+
+    :raises BookError: there is no C++ compiler, or it refuses the source.
+    """
+    from torch.utils import cpp_extension
+
+    build: Any = cpp_extension.load_inline
+    if tool("c++", "g++", "clang++") is None:
+        raise BookError("This cell compiles C++, and there is no compiler: install g++.")
+    text = "\n".join(sources)
+    name = f"inside_{hashlib.sha256((text + torch.__version__).encode()).hexdigest()[:12]}"
+    try:
+        build(name, text, is_python_module=False, no_implicit_headers=True, extra_cflags=["-O2"])
+    except RuntimeError as error:
+        said = re.search(r"error: .*", str(error))
+        reason = said[0] if said else str(error).splitlines()[0]
+        raise BookError(f"The C++ does not compile ({reason}): correct it.") from None
+
+
+# ── Random operators ────────────────────────────────────────────────────────────────────────────
+
+_NUMBERS = count()
+_BACKEND = ("CPU", "SparseCPU", "QuantizedCPU", "MkldnnCPU", "Meta", "CUDA", "SparseCsrCPU")
+_LAYERS = (
+    "AutogradCPU", "AutogradOther", "ADInplaceOrView", "BackendSelect", "AutocastCPU", "Conjugate",
+    "Negative", "ZeroTensor", "AutogradMeta", "Functionalize", "FuncTorchBatched", "Tracer", "MTIA",
+)  # fmt: skip
+_ALIAS = (
+    "Autograd", "CompositeImplicitAutograd", "CompositeExplicitAutograd",
+    "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutogradNestedTensor",
+    "FuncTorchBatchedDecomposition",
+)  # fmt: skip
+
+
+@dataclass
+class Case:
+    """An operator with random kernels, registered in PyTorch and in the miniature alike.
+
+    A kernel writes its label down and hands on to the keys behind its own, or returns.
+
+    :param ran: the labels of the kernels that ran, in order.
+    """
+
+    name: str
+    small: Operator
+    ran: list[str] = field(default_factory=list)
+    libraries: list[Any] = field(default_factory=list)
+
+    def table_here(self) -> dict[str, tuple[str, str]]:
+        """Return the table that PyTorch computed."""
+        return computed_table(self.name)
+
+    def call_here(self, *tensors: Tensor) -> list[str]:
+        """Call PyTorch's operator; return the kernels that ran, and how it ended."""
+        packet = getattr(torch.ops, self.name.partition("::")[0]).f
+        return self._traced(lambda: packet(list(tensors)))
+
+    def call_small(self, *tensors: Tensor) -> list[str]:
+        """Call the miniature's operator with the same key sets."""
+        small, keys = self.small.dispatcher, union(*tensors)
+        small.included, small.excluded = thread_sets()
+        return self._traced(lambda: small.call(self.small, keys))
+
+    def _traced(self, call: Callable[[], object]) -> list[str]:
+        self.ran.clear()
+        try:
+            call()
+        except RuntimeError as error:  # NotImplementedError is one
+            self.ran.append(_end(str(error)))
+        return list(self.ran)
+
+
+def _end(message: str) -> str:
+    """Return which key an error is about: ``no kernel: SparseCPU``."""
+    if "ambiguous" in message or "Ambiguity" in message:
+        return "ambiguous"
+    if "with Meta tensors" in message:
+        return "no kernel: Meta"
+    if "no tensor arguments" in message:
+        return "no kernel: Undefined"
+    found = re.search(r"from the '(\w+)' backend", message)
+    return f"no kernel: {found[1]}" if found else message
+
+
+def random_case(seed: int, small: Dispatcher) -> Case:
+    """Return an operator on a list of tensors, with up to nine kernels at random keys.
+
+    :param small: the miniature that gets the same kernels.
+    """
+    draw, space = random.Random(seed), f"insidetorch_case{seed}_{next(_NUMBERS)}"
+    case = Case(f"{space}::f", Operator(f"{space}::f", small))
+    make: Any = torch.library.Library  # which clears torch.ops when it goes
+    library = make(space, "DEF")
+    library.define("f(Tensor[] xs) -> Tensor")
+    case.libraries.append(library)
+    for number in range(draw.randrange(1, 10)):
+        key = draw.choice(draw.choice((_BACKEND, _BACKEND, _LAYERS, _LAYERS, _ALIAS)))
+        _register(case, key, f"{key} {number}", draw)
+    return case
+
+
+def _register(case: Case, key: str, label: str, draw: random.Random) -> None:
+    small, here = case.small.dispatcher, kernel_library(case.name.partition("::")[0], label)
+    case.libraries.append(here)
+    if key not in _ALIAS and draw.random() < 0.2:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it replaces an earlier one of this case
+            here.impl("f", key, torch.library.fallthrough_kernel, False)
+        case.small.register(key, Kernel(f"fallthrough {label}:0"))
+        return
+    own = small.keys.runtime if key in _ALIAS else (key,)
+    hands_on = draw.random() < (0.9 if key in _LAYERS or key == "Autograd" else 0.1)
+
+    def behind(keys: int) -> int:
+        top = small.keys.top(keys)
+        return keys & small.keys.below(top) if hands_on and top in own else 0
+
+    def run_here(keys: Any, xs: list[Tensor]) -> Any:
+        case.ran.append(label)
+        left = behind(key_bits(keys))
+        op = getattr(torch.ops, case.name.partition("::")[0]).f.default
+        return op.redispatch(key_set(left), xs) if left else torch.zeros(1)
+
+    def run_small(op: Operator, keys: int) -> Any:
+        case.ran.append(label)
+        left = behind(keys)
+        return small.redispatch(op, left) if left else None
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it replaces an earlier one of this case
+        here.impl("f", key, run_here, True)
+    case.small.register(key, Kernel(f"{label}:0", run_small))

@@ -1,0 +1,1 @@
+"""What the chapter "Dynamo" builds small, and what it watches PyTorch with."""

@@ -1,0 +1,1 @@
+"""What the chapter "GPU performance" builds small, and what it watches PyTorch with."""

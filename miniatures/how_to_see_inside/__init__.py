@@ -1,0 +1,1 @@
+"""What the chapter "How to see inside" builds small, and what it watches PyTorch with."""

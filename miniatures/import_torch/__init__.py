@@ -1,0 +1,1 @@
+"""What the chapter "import torch" builds small, and what it watches PyTorch with."""

@@ -1,0 +1,1 @@
+"""What the chapter "nn.Module" builds small, and what it watches PyTorch with."""
