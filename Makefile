@@ -27,6 +27,7 @@ check: setup-dev  ## lint, types, spelling and unit tests, in seconds
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-logo
 	@.venv/bin/codespell
 	@.venv/bin/zizmor --offline --quiet .github/workflows
 	@$(PY) -m pytest -q -n 2 -m "not slow and not site"

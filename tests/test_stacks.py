@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from insidetorch.watch import stacks
+from insidetorch.watch import frames
 from insidetorch.watch.stacks import cpp_stack
 
 APPLY = "torch::autograd::generated::MulBackward0::apply"
@@ -293,4 +293,4 @@ def test_a_program_that_takes_too_long(fake_gdb):
     ],
 )
 def test_names_of_python_files(file, label):
-    assert stacks._label(file) == label
+    assert frames.label(file) == label

@@ -1,7 +1,8 @@
 """Makes Inductor write code for a GPU that is not there. Run in a process of its own.
 
 ``python -m insidetorch.gpu.without_gpu_process`` reads a job from stdin as JSON and prints what
-Inductor wrote. Nothing is compiled and nothing runs. It patches torch, so no other process may import it.
+Inductor wrote. Nothing is compiled and nothing runs. It patches torch, so no other process may
+import it.
 """
 
 from __future__ import annotations

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Literal
 
 Kind = Literal["shown", "interpreter", "plumbing", "probe"]
@@ -47,6 +49,9 @@ _PROBE = re.compile(
     r"|detail::ConcretePyInterpreterVTable::dispatch|pythonFallback)$"
 )
 _OPERATORS = ("()", "->*", "->", "<=>", "<<=", ">>=", "<<", ">>", "<=", ">=", "<", ">")
+
+SCRIPT = "<script>"
+"""The name under which the text of a program is compiled, so that its frames are known."""
 
 
 @dataclass(frozen=True)
@@ -176,3 +181,21 @@ def fold_text(frames: Sequence[Frame]) -> str:
     parts = [f"{count} {kind}" for kind, count in counts.items()]
     total = sum(counts.values())
     return f"⋯ {' + '.join(parts)} frame{'s' * (total != 1)}"
+
+
+def merge(native: Sequence[Frame], python: Sequence[Sequence[Frame]]) -> tuple[Frame, ...]:
+    """Interleave; where the groups do not fit the runs, all Python frames go to the first."""
+    places = sum(inside for inside, _ in runs(native))
+    if places != len(python):
+        python = [[frame for group in python for frame in group]]
+    return interleave(native, python)
+
+
+def label(file: str) -> str:
+    """Return how a Python file is named in a stack: short, and the same on every machine."""
+    if file == SCRIPT:
+        return "script"
+    if "ipykernel_" in file or file.startswith("<ipython"):
+        return "cell"
+    _, found, below = file.replace(os.sep, "/").rpartition("/site-packages/")
+    return below if found else Path(file).name

@@ -1,6 +1,6 @@
 """Instructions of the chapter's calls as they were once recorded, for machines that cannot step.
 
-``python -m miniatures.one_call.recorded_steps`` records them again, with the torch that is
+``python -m miniatures.one_call.record_steps`` records them again, with the torch that is
 installed.
 """
 
@@ -57,15 +57,3 @@ def _key(asked: str, environment: Mapping[str, str] | None) -> str:
 
 def _release() -> str:
     return version("torch").partition("+")[0]
-
-
-if __name__ == "__main__":
-    from miniatures.one_call.statements import CALLS, FORCED, KERNEL, SETUP
-    from miniatures.one_call.watch_steps import request, stepped
-
-    wide = {"ATEN_CPU_CAPABILITY": "avx512"}
-    requests = [
-        (request(*CALLS.values(), setup=SETUP, decode=KERNEL), {}),
-        (request("r = torch.add(a, b)", setup=SETUP + FORCED, decode=KERNEL), wide),
-    ]
-    store({(asked, json.dumps(wide)): stepped(asked, wide) for asked, wide in requests})
