@@ -1,10 +1,14 @@
 """The private names the book uses are there, and an absent one is told in one sentence."""
 
+from collections import Counter
+from inspect import isfunction
+
 import pytest
 import torch
 
 from insidetorch import private
 from insidetorch.errors import BookError
+from insidetorch.private.name import NAMES, Name
 
 pytestmark = pytest.mark.slow
 
@@ -30,9 +34,19 @@ def test_an_absent_attribute_of_an_object_raises_one_sentence():
         private.sequence_nr(object())
 
 
+def test_no_two_subjects_have_an_accessor_of_the_same_name():
+    homes = Counter(
+        name
+        for subject in private._subjects()
+        for name, value in vars(subject).items()
+        if isfunction(value) and value.__module__ == subject.__name__
+    )
+    assert homes and {name for name, count in homes.items() if count > 1} == set()
+
+
 def test_a_module_that_is_gone_counts_as_missing():
-    gone = private._Name("torch.no_such_module.Thing", ("2.13",))
-    private._NAMES.remove(gone)
+    gone = Name("torch.no_such_module.Thing")
+    NAMES.remove(gone)
     assert not gone.here()
 
 
