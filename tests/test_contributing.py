@@ -21,7 +21,9 @@ def test_what_it_names_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for verb in set(re.findall(r"make ([a-z-]+)", GUIDE)):
         assert re.search(rf"^{verb}:", makefile, re.MULTILINE), verb
-    for path in re.findall(r"`((?:notebooks|book|miniatures|insidetorch|data|recordings)/[\w./-]*)`", GUIDE):
+    for path in re.findall(
+        r"`((?:notebooks|book|miniatures|insidetorch|data|recordings)/[\w./-]*)`", GUIDE
+    ):
         assert "sorting" in path or (ROOT / path).exists(), path
 
 

@@ -125,7 +125,7 @@ class TestKernels:
     def test_what_a_gpu_will_time_is_right_under_the_interpreter(self) -> None:
         code = """
 import torch
-from miniatures.gpu_performance.contests import attentions, contest, products
+from miniatures.gpu_performance.watch_speed import attentions, contest, products
 for entry in contest(5, 70, "cpu").values():
     torch.testing.assert_close(entry.own(), entry.eager(), atol=1e-5, rtol=1e-5)
 entry = products(70, torch.float32, "cpu")

@@ -21,7 +21,7 @@ from miniatures.one_call import recorded_steps as onecall_recorded
 from miniatures.one_call import rules as onecall_rules
 from miniatures.one_call.arguments import Signature, choose
 from miniatures.one_call.cases import FUNCTIONS, mine, overloads, random_call, theirs
-from miniatures.one_call.statements import CALLS, FORCED, KERNEL, SETUP
+from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP
 from miniatures.one_call.watch_codegen import function, generated, registered, show
 from miniatures.one_call.watch_steps import PARTS, arithmetic, first, part, spans, steps
 

@@ -15,7 +15,6 @@ import torch
 import torch.distributed as dist
 
 from miniatures.ddp.cases import compare_all
-from miniatures.ddp.ranks import RankError, Ranks
 from miniatures.ddp.reducer import Reducer, assign_buckets, leaves
 from miniatures.ddp.watch import (
     Branches,
@@ -28,6 +27,7 @@ from miniatures.ddp.watch import (
     one_rank,
     spans_of,
 )
+from miniatures.ddp.watch_ranks import RankError, Ranks
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -216,7 +216,7 @@ def ran(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_the_processes_end_with_the_one_that_made_them(tmp_path: Path) -> None:
     program = """
 import os
-from miniatures.ddp.ranks import Ranks
+from miniatures.ddp.watch_ranks import Ranks
 def number(rank): return os.getpid()
 print(*Ranks(2)(number), flush=True)
 os._exit(1)
@@ -234,7 +234,7 @@ def test_functions_of_a_notebook_travel_with_what_they_use() -> None:
     program = """
 import torch
 import torch.distributed as dist
-from miniatures.ddp.ranks import Ranks
+from miniatures.ddp.watch_ranks import Ranks
 factor = 10
 def twice(x): return 2 * x
 def outer(offset):

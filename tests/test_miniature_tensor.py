@@ -16,7 +16,7 @@ from miniatures.tensor import reader as module
 from miniatures.tensor import watch_heap as heap
 from miniatures.tensor.cases import random_case, told
 from miniatures.tensor.cpp_layout import layout, size_of
-from miniatures.tensor.drawing import memory_map
+from miniatures.tensor.draw_memory import memory_map
 from miniatures.tensor.reader import (
     Record,
     counts_of,

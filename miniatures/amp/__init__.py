@@ -1,1 +1,4 @@
-"""What the chapter "Mixed precision" builds small, and what it watches PyTorch with."""
+"""What "Mixed precision" builds small, and what it watches PyTorch with.
+
+Mechanism: autocast.
+"""

@@ -1,1 +1,4 @@
-"""What the chapter "The autograd engine" builds small, and what it watches PyTorch with."""
+"""What "The autograd engine" builds small, and what it watches PyTorch with.
+
+Mechanism: engine.
+"""

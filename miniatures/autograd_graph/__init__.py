@@ -1,1 +1,5 @@
-"""What the chapter "Recording the graph" builds small, and what it watches PyTorch with."""
+"""What "Recording the graph" builds small, and what it watches PyTorch with.
+
+Mechanism: tape.
+Mechanism: derivatives.
+"""

@@ -1,1 +1,4 @@
-"""What the chapter "CPU performance" builds small, and what it watches PyTorch with."""
+"""What "CPU performance" builds small, and what it watches PyTorch with.
+
+Mechanism: parallel_for.
+"""

@@ -1,1 +1,4 @@
-"""What the chapter "Distributed data parallel" builds small, and what it watches PyTorch with."""
+"""What "Distributed data parallel" builds small, and what it watches PyTorch with.
+
+Mechanism: reducer.
+"""

@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.checkpoint import checkpoint
 
 from insidetorch.private.modes import dispatch_mode
-from miniatures.ddp.ranks import local_interface, loopback
+from miniatures.ddp.watch_ranks import local_interface, loopback
 
 
 class Branches(nn.Module):

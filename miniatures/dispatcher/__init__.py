@@ -1,1 +1,4 @@
-"""What the chapter "The dispatcher" builds small, and what it watches PyTorch with."""
+"""What "The dispatcher" builds small, and what it watches PyTorch with.
+
+Mechanism: tables.
+"""

@@ -1,1 +1,6 @@
-"""What the chapter "GPU performance" builds small, and what it watches PyTorch with."""
+"""What "GPU performance" builds small, and what it watches PyTorch with.
+
+Mechanism: block_machine.
+Mechanism: launch_rules.
+Mechanism: kernels.
+"""

@@ -1,1 +1,4 @@
-"""What the chapter "How to see inside" builds small, and what it watches PyTorch with."""
+"""What "How to see inside" builds small, and what it watches PyTorch with.
+
+Mechanism: cite.
+"""

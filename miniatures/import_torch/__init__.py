@@ -1,1 +1,5 @@
-"""What the chapter "import torch" builds small, and what it watches PyTorch with."""
+"""What "import torch" builds small, and what it watches PyTorch with.
+
+Mechanism: loader.
+Mechanism: base_class.
+"""

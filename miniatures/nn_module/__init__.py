@@ -1,1 +1,5 @@
-"""What the chapter "nn.Module" builds small, and what it watches PyTorch with."""
+"""What "nn.Module" builds small, and what it watches PyTorch with.
+
+Mechanism: module.
+Mechanism: checkpoint.
+"""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP
 from miniatures.one_call.recorded_steps import store
-from miniatures.one_call.statements import CALLS, FORCED, KERNEL, SETUP
 from miniatures.one_call.watch_steps import request, stepped
 
 

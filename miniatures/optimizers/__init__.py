@@ -1,1 +1,4 @@
-"""What the chapter "Optimizers" builds small, and what it watches PyTorch with."""
+"""What "Optimizers" builds small, and what it watches PyTorch with.
+
+Mechanism: optim.
+"""

@@ -1,1 +1,5 @@
-"""What the chapter "What a tensor is" builds small, and what it watches PyTorch with."""
+"""What "What a tensor is" builds small, and what it watches PyTorch with.
+
+Mechanism: reader.
+Mechanism: cpp_layout.
+"""

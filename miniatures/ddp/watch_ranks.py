@@ -20,7 +20,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
 
-_WORK = "from miniatures.ddp.ranks import _work; _work()"
+_WORK = "from miniatures.ddp.watch_ranks import _work; _work()"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
