@@ -23,6 +23,7 @@ def _sparse() -> object:
 
 
 _SEQUENCE_NR = Name("torch.autograd.graph.Node._sequence_nr", _node)
+_SAVED_RESULT = Name("torch.autograd.graph.Node._saved_result", _node)
 _INPUT_METADATA = Name("torch.autograd.graph.Node._input_metadata", _node)
 _VERSION = Name("torch.Tensor._version", a_tensor)
 _IS_VIEW = Name("torch.Tensor._is_view", a_tensor)
