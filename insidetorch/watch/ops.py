@@ -9,7 +9,7 @@ from typing import Any
 
 from insidetorch.display import Display, escape, table
 from insidetorch.private.engine import current_node, graph_task_id
-from insidetorch.private.modes import dispatch_mode
+from insidetorch.watch.modes import each_call
 
 _DTYPES = {
     "float": "f",
@@ -104,13 +104,9 @@ def record(fn: Callable[[], object], *, python: bool = False) -> list[Op]:
 
 
 def _dispatch_mode(run: Callable[..., Any]) -> Any:
-    class Recorder(dispatch_mode()):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return run(f"{func.namespace}::{func.__name__}", func, args, kwargs or {})
-
-    return Recorder()
+    return each_call(
+        lambda func, args, kwargs: run(f"{func.namespace}::{func.__name__}", func, args, kwargs)
+    )
 
 
 def _function_mode(run: Callable[..., Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from insidetorch.errors import BookError
-from insidetorch.private.modes import dispatch_mode, fake_tensor_mode
+from insidetorch.private.modes import fake_tensor_mode
 from insidetorch.private.registrations import registered_for
+from insidetorch.watch.modes import each_call
 from insidetorch.watch.ops import record
 
 POLICIES = ("lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote")
@@ -161,16 +162,13 @@ class CastsAlive:
     def __enter__(self) -> CastsAlive:
         made = self._made
 
-        class Watch(dispatch_mode()):  # type: ignore[misc]
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                result = func(*args, **(kwargs or {}))
-                if func is torch.ops.aten._to_copy.default:
-                    made.append(weakref.ref(result))
-                return result
+        def note(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+            result = func(*args, **kwargs)
+            if func is torch.ops.aten._to_copy.default:
+                made.append(weakref.ref(result))
+            return result
 
-        self._mode = Watch()
+        self._mode = each_call(note)
         self._mode.__enter__()
         return self
 

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.checkpoint import checkpoint
 
-from insidetorch.private.modes import dispatch_mode
+from insidetorch.watch.modes import each_call
 from miniatures.ddp.watch_ranks import local_interface, loopback
 
 
@@ -186,18 +186,15 @@ def collectives(function: Callable[[], object]) -> list[Collective]:
     """
     found: list[Collective] = []
 
-    class Watch(dispatch_mode()):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            if func.namespace == "c10d":
-                tensors = list(_tensors(args[1] if "gather" in func.name() else args[0]))
-                name = func.name().removeprefix("c10d::").partition(".")[0].rstrip("_")
-                kind = str(tensors[0].dtype).removeprefix("torch.")
-                found.append(Collective(name, sum(t.numel() for t in tensors), kind))
-            return func(*args, **(kwargs or {}))
+    def note(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if func.namespace == "c10d":
+            tensors = list(_tensors(args[1] if "gather" in func.name() else args[0]))
+            name = func.name().removeprefix("c10d::").partition(".")[0].rstrip("_")
+            kind = str(tensors[0].dtype).removeprefix("torch.")
+            found.append(Collective(name, sum(t.numel() for t in tensors), kind))
+        return func(*args, **kwargs)
 
-    with Watch():
+    with each_call(note):
         function()
     return found
 

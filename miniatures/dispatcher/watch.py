@@ -21,9 +21,9 @@ from insidetorch.display import Display
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.private.keys import key_bits, key_set, keys_behind, runtime_keys, thread_sets
-from insidetorch.private.modes import dispatch_mode
 from insidetorch.private.registrations import computed_table, kernel_library, registrations
 from insidetorch.show.figures import COLOURS, graph
+from insidetorch.watch.modes import each_call
 from miniatures.dispatcher.tables import Dispatcher, Kernel, Keys, Operator, aliases
 from miniatures.dispatcher.watch_codegen import tables
 
@@ -176,14 +176,7 @@ def kinds_of_tensors() -> dict[str, Tensor]:
 
 def passive_mode() -> Any:
     """Return a `TorchDispatchMode` that does nothing but call the operator."""
-
-    class Passive(dispatch_mode()):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            return function(*args, **(kwargs or {}))
-
-    return Passive()
+    return each_call(lambda function, args, kwargs: function(*args, **kwargs))
 
 
 def functionalities(bits: int) -> list[str]:

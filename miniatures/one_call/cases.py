@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from insidetorch.private.modes import dispatch_mode
+from insidetorch.watch.modes import each_call
 from miniatures.one_call.arguments import Signature, choose
 
 _CANDIDATES = [
@@ -94,7 +94,7 @@ def mine(table: Mapping[Signature, list[str]], args: Sequence[Any], kwargs: Any)
 
 def theirs(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """Return the overload that PyTorch calls first, or its TypeError up to what was given."""
-    with torch.no_grad(), warnings.catch_warnings(), _Stop():
+    with torch.no_grad(), warnings.catch_warnings(), each_call(_stop):
         warnings.simplefilter("ignore")
         try:
             getattr(torch, name)(*args, **kwargs)
@@ -109,10 +109,8 @@ class _Reached(Exception):
     """An operator was reached; its name is the text."""
 
 
-class _Stop(dispatch_mode()):  # type: ignore[misc]
-    """Stops at the first operator, but for the one that reads a number out of a tensor."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__.startswith("_local_scalar_dense"):
-            return func(*args, **(kwargs or {}))
-        raise _Reached(func.__name__.removesuffix(".default"))
+def _stop(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Stop at the first operator, but for the one that reads a number out of a tensor."""
+    if func.__name__.startswith("_local_scalar_dense"):
+        return func(*args, **kwargs)
+    raise _Reached(func.__name__.removesuffix(".default"))
