@@ -11,11 +11,42 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from insidetorch.display import Display, escape, show, table
+from insidetorch.decode import Words, Written, decode
+from insidetorch.display import Display, escape, marked, show, table
 from insidetorch.errors import BookError
 
-_OUTCOMES = {"confirmed": "Confirmed", "refuted": "Refuted", "until": "True until"}
-_settled: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+OUTCOMES = {"confirmed": "Confirmed", "until": "True until", "refuted": "Refuted"}
+
+
+class Citation(Written, frozen=True):
+    """A text that says a sentence.
+
+    :param year: when it was written.
+    :param ref: its key in the bibliography, if it is on the reading list.
+    :param where: the place in the text.
+    """
+
+    title: Words
+    year: int | None = None
+    url: str | None = None
+    ref: str | None = None
+    where: str | None = None
+
+
+class Verdict(Written, frozen=True):
+    """A sentence that circulates, in our words, and the chapter that settles it.
+
+    :param note: what the authors found, for themselves.
+    """
+
+    id: Words
+    sentence: Words
+    sources: tuple[Citation, ...]
+    chapter: str
+    note: str = ""
+
+
+_settled: dict[str, tuple[dict[str, Any], Verdict]] = {}
 
 
 class ClaimFailed(AssertionError):
@@ -43,7 +74,7 @@ def claim(text: str, holds: object, **values: object) -> None:
     mark, word = ("✔", "held") if held else ("✘", "failed")
     html = (
         f'<div class="it it-claim it-{word}"><span class="it-mark" role="img" aria-label="{word}">'
-        f'{mark}</span><div class="it-body"><p>{_inline(text)}</p>{_values_html(shown)}</div>'
+        f'{mark}</span><div class="it-body"><p>{marked(text)}</p>{_values_html(shown)}</div>'
         f'<span class="it-release">{escape(release)}</span></div>'
     )
     seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
@@ -79,9 +110,9 @@ def verdict(
         near = difflib.get_close_matches(id, _verdicts(), n=3)
         hint = f"; nearest: {', '.join(near)}" if near else ""
         raise BookError(f"verdict {id!r} has no entry in book/verdicts.yml{hint}; add one there.")
-    if outcome not in _OUTCOMES:
+    if outcome not in OUTCOMES:
         raise BookError(
-            f"verdict {id!r} has the outcome {outcome!r}; use one of {', '.join(_OUTCOMES)}."
+            f"verdict {id!r} has the outcome {outcome!r}; use one of {', '.join(OUTCOMES)}."
         )
     if (outcome == "until") != bool(until):
         raise BookError(
@@ -90,25 +121,25 @@ def verdict(
         )
     held, shown, release = bool(holds), _shown(values), _release()
     record = {
-        "kind": "verdict", "id": id, "sentence": entry["sentence"], "outcome": outcome,
+        "kind": "verdict", "id": id, "sentence": entry.sentence, "outcome": outcome,
         "until": until, "held": held, "torch": release, "now": now, "values": shown,
     }  # fmt: skip
-    label = f"{_OUTCOMES[outcome]} {until}".strip() if held else "Evidence failed"
-    said = "; ".join(_source_text(source) for source in entry["sources"])
+    label = f"{OUTCOMES[outcome]} {until}".strip() if held else "Evidence failed"
+    sources = _sources(entry)
     html = (
         f'<div class="it it-verdict it-{outcome if held else "failed"}">'
         f'<p class="it-label"><strong>{escape(label)}</strong>'
         f'<span class="it-release">{escape(release)}</span></p>'
-        f"<blockquote><p>{_inline(entry['sentence'])}</p>"
-        f"<footer>{'; '.join(_source_html(source) for source in entry['sources'])}</footer>"
-        f"</blockquote>{f'<p>{_inline(now)}</p>' if now else ''}{_values_html(shown)}</div>"
+        f"<blockquote><p>{marked(entry.sentence)}</p>"
+        f"<footer>{sources.html}</footer></blockquote>"
+        f"{f'<p>{marked(now)}</p>' if now else ''}{_values_html(shown)}</div>"
     )
     seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
-    text = f"{label} [torch {release}]: “{entry['sentence']}” ({said})"
+    text = f"{label} [torch {release}]: “{entry.sentence}” ({sources.text})"
     show(Display(html, text + (f"\n    {now}" if now else "") + seen, record))
     _settled[id] = (record, entry)
     if not held and not _collecting():
-        raise ClaimFailed(f"{label}: {entry['sentence']}", shown, release)
+        raise ClaimFailed(f"{label}: {entry.sentence}", shown, release)
 
 
 def settled() -> Display:
@@ -117,14 +148,12 @@ def settled() -> Display:
         raise BookError("settled() was called before any verdict(…) in this run; run those first.")
     rows = []
     for record, entry in _settled.values():
-        outcome = f"{_OUTCOMES[record['outcome']]} {record['until']}".strip()
-        sources = Display(
-            "; ".join(_source_html(source) for source in entry["sources"]),
-            "; ".join(_source_text(source) for source in entry["sources"]),
+        outcome = f"{OUTCOMES[record['outcome']]} {record['until']}".strip()
+        sentence = Display(marked(entry.sentence), entry.sentence)
+        now = Display(marked(record["now"]), record["now"])
+        rows.append(
+            [sentence, _sources(entry), outcome if record["held"] else "Evidence failed", now]
         )
-        sentence = Display(_inline(entry["sentence"]), entry["sentence"])
-        now = Display(_inline(record["now"]), record["now"])
-        rows.append([sentence, sources, outcome if record["held"] else "Evidence failed", now])
     return table(
         ["Sentence", "Who says it", "Verdict", "What happens now"],
         rows,
@@ -206,17 +235,22 @@ def record_warnings() -> None:
 
 
 @cache
-def _verdicts() -> dict[str, dict[str, Any]]:
-    import yaml
-
+def _verdicts() -> dict[str, Verdict]:
     for path in verdict_files():
         if path.is_file():
-            entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-            return {entry["id"]: entry for entry in entries}
+            return {entry.id: entry for entry in read_verdicts(path)}
     raise BookError(
         f"book/verdicts.yml was not found beside the package ({verdict_files()[0]}); "
         "run from a checkout of the book or install its wheel."
     )
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Read the sentences that circulate.
+
+    :raises BookError: the file is missing or broken; the message names the entry.
+    """
+    return decode(list[Verdict], path)
 
 
 def verdict_files() -> list[Path]:
@@ -225,18 +259,14 @@ def verdict_files() -> list[Path]:
     return [package.parent / "book" / "verdicts.yml", package / "verdicts.yml"]
 
 
-def _source_text(source: Mapping[str, Any]) -> str:
-    return f"{source['title']}, {source['year']}" if source.get("year") else str(source["title"])
-
-
-def _source_html(source: Mapping[str, Any]) -> str:
-    text = escape(_source_text(source))
-    url = str(source.get("url") or "")
-    return f'<a href="{escape(url)}">{text}</a>' if url.startswith("https://") else text
-
-
-def _inline(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+def _sources(entry: Verdict) -> Display:
+    """Return who says a sentence."""
+    texts, html = [], []
+    for source in entry.sources:
+        texts.append(f"{source.title}, {source.year}" if source.year else source.title)
+        text, url = escape(texts[-1]), source.url or ""
+        html.append(f'<a href="{escape(url)}">{text}</a>' if url.startswith("https:") else text)
+    return Display("; ".join(html), "; ".join(texts))
 
 
 def _shown(values: Mapping[str, object]) -> dict[str, str]:

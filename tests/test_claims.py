@@ -9,14 +9,13 @@ import pytest
 
 from insidetorch import claims, display
 from insidetorch import records as ledger
-from insidetorch.claims import ClaimFailed, claim, settled, verdict, warns
+from insidetorch.claims import Citation, ClaimFailed, Verdict, claim, settled, verdict, warns
 from insidetorch.errors import BookError
 
-ENTRY = {
-    "id": "one-is-two",
-    "sentence": "One is `two` & more.",
-    "sources": [{"title": "A book", "year": 2019, "url": "https://example.org/a?b&c"}],
-}
+ENTRY = Verdict(
+    "one-is-two", "One is `two` & more.",
+    (Citation("A book", 2019, "https://example.org/a?b&c"),), "notebooks/numbers",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -88,6 +87,27 @@ def test_a_verdict_without_a_clear_outcome_is_refused(shown: list, arguments: di
 def test_evidence_that_fails_fails_the_verdict(shown: list) -> None:
     with pytest.raises(ClaimFailed, match="One is `two`"):
         verdict("one-is-two", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- id: a\n  sentence: S.\n  sources: []\n", "line 1: entry 1 (a) lacks 'chapter'"),
+        (
+            "- {id: a, sentence: S., chapter: c, sources: [{title: T, day: 2019}]}",
+            "line 1: entry 1 (a), 'sources', entry 1 (T) has 'day', which means nothing",
+        ),
+        ("a: 1", "must be a list, not a mapping"),
+    ],
+)
+def test_a_bad_entry_of_the_verdicts_is_said_with_its_place(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "verdicts.yml"
+    path.write_text(text)
+    with pytest.raises(BookError) as error:
+        claims.read_verdicts(path)
+    assert str(error.value).startswith("verdicts.yml") and said in str(error.value)
 
 
 def test_settled_before_any_verdict_says_so(shown: list) -> None:

@@ -239,7 +239,7 @@ SHOWING = textwrap.dedent(f"""\
     import base64
     print("out <b>", flush=True)
     print("err", file=sys.stderr)
-    display(HTML("<p class='it'>a &amp; b</p>"))
+    display(HTML('<p class="it">a &amp; b</p>'))
     display(Image(base64.b64decode({PNG!r})))
     claim("n is `4`", n == 4, n=n)
     torch.arange(n)
@@ -248,7 +248,10 @@ SHOWING = textwrap.dedent(f"""\
 
 @pytest.mark.slow
 def test_one_file_runs_with_a_device_and_without(device: Path, monkeypatch) -> None:
-    """What a reader without a GPU sees is, byte for byte, what the recording machine showed."""
+    """What a reader without a GPU sees is, byte for byte, what the recording machine showed.
+
+    HTML that is not as the sanitiser writes it comes back as the sanitiser writes it.
+    """
     import nbformat
     from nbclient import NotebookClient
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from insidetorch.drift import report
@@ -17,10 +18,11 @@ from insidetorch.drift.links import broken, outgoing, sentences
 from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
-from insidetorch.site.book_ledger import parse_ledger
-from insidetorch.site.still_true import Data, part
+from insidetorch.site.book_ledger import Ledger, completed
+from insidetorch.site.drift_data import DriftData
+from insidetorch.site.still_true import PARTS
 
-LEDGER = parse_ledger(
+LEDGER = completed(msgspec.convert(
     {
         "built": "2026-11-21T01:00:00+00:00", "torch": "2.13.0+cpu", "commit": "c",
         "python": "3.11", "cpu": "a processor",
@@ -34,8 +36,9 @@ LEDGER = parse_ledger(
                 ],
             }
         ],
-    }
-)  # fmt: skip
+    },
+    Ledger,
+))  # fmt: skip
 FAILED = Outcome("failed", "notebooks/a", 1, "The `grad` is <kept>.", "n = 1 → 2")
 RESULT = Result("2.15.0+cpu", "d", "2.13.0+cpu", "3.11", "a processor", "2026-11-21T02:00:00",
                 {"notebooks/a": (text_id("It is so."),)}, (FAILED,))  # fmt: skip
@@ -46,9 +49,9 @@ HISTORY = History(
         Row("notebooks/a", "api", "torch.x", (("2.12.1", "b", "f"), ("2.13.0", "c", "f"))),
     ),
 )  # fmt: skip
-EMPTY = Data(None, (), (), ())
-FULL = Data(
-    HISTORY, (RESULT,), (Reason("2.15.0", "notebooks/a", "The `grad`", "Mended <there>."),), ()
+EMPTY = DriftData()
+FULL = DriftData(
+    HISTORY, (RESULT,), (Reason("2.15.0", "notebooks/a", "The `grad`", "Mended <there>."),)
 )
 
 
@@ -58,12 +61,12 @@ def link(doc: str) -> str:
 
 def test_a_book_without_data_says_so() -> None:
     for kind in ("drift-claims", "drift-differences", "drift-history", "drift-anchors"):
-        html = part(kind, EMPTY, None, link)
+        html = PARTS[kind](EMPTY, None, link)
         assert html.startswith('<p class="it">') and html.endswith(".</p>")
 
 
 def test_claims_and_releases_are_a_matrix_whose_rows_lead_to_the_sentence() -> None:
-    html = part("drift-claims", FULL, LEDGER, link)
+    html = PARTS["drift-claims"](FULL, LEDGER, link)
     assert "A &lt;chapter&gt;: 2 of 2 on 2.13.0; 1 on 2.15.0" in html
     assert re.findall(r'scope="col">([^<]+)<', html) == ["Sentence", "2.13.0", "2.15.0"]
     assert 'href="../notebooks/a.html#:~:text=The%20grad%20is%20%3Ckept%3E."' in html
@@ -73,20 +76,20 @@ def test_claims_and_releases_are_a_matrix_whose_rows_lead_to_the_sentence() -> N
 
 def test_a_sentence_written_since_a_run_is_not_said_to_have_held_there() -> None:
     before = replace(RESULT, held={"notebooks/a": ()}, outcomes=())
-    html = part("drift-claims", Data(None, (before,), (), ()), LEDGER, link)
+    html = PARTS["drift-claims"](DriftData(None, (before,)), LEDGER, link)
     assert html.count('aria-label="written since that run"') == 2
     assert "2 of 2 on 2.13.0; 0 on 2.15.0" in html
 
 
 def test_differences_are_listed_with_their_reasons() -> None:
-    html = part("drift-differences", FULL, LEDGER, link)
+    html = PARTS["drift-differences"](FULL, LEDGER, link)
     assert "Mended &lt;there&gt;." in html and "no longer holds" in html
-    without = part("drift-differences", Data(None, (RESULT,), (), ()), LEDGER, link)
+    without = PARTS["drift-differences"](DriftData(None, (RESULT,)), LEDGER, link)
     assert "not explained yet" in without
 
 
 def test_anchors_have_a_state_in_each_release_and_an_age() -> None:
-    html = part("drift-anchors", FULL, LEDGER, link)
+    html = PARTS["drift-anchors"](FULL, LEDGER, link)
     rows = re.findall(r"<tr>.*?</tr>", html)[1:]
     assert "before 2.12.1" in rows[0] and "torch::Y" in rows[0]
     assert re.findall(r'aria-label="([^"]+)"', rows[0]) == ["the same", "the same", "absent"]
@@ -94,7 +97,7 @@ def test_anchors_have_a_state_in_each_release_and_an_age() -> None:
 
 
 def test_the_figure_counts_the_anchors_of_each_release_and_says_so_in_words() -> None:
-    html = part("drift-history", FULL, LEDGER, link)
+    html = PARTS["drift-history"](FULL, LEDGER, link)
     assert "2.12.1: 1 of 2 the same; 2.13.0: 2 of 2 the same; 2.15.0: 1 of 2 the same" in html
     heights = re.findall(r'height="([\d.]+)" style', html)
     assert sum(map(float, heights)) == pytest.approx(3 * 90)
@@ -106,13 +109,13 @@ def test_a_static_report_shows_its_differences_escaped() -> None:
         "place": "changed where it is shown", "breakages": [], "near": [], "diff": ["-a<b>", "+c"],
     }  # fmt: skip
     made = report.Report("2.15.0", "2.13.0", (finding,))
-    html = part("drift-differences", Data(None, (), (), (made,)), LEDGER, link)
+    html = PARTS["drift-differences"](DriftData(reports=(made,)), LEDGER, link)
     assert "1 of 1 anchors to reread" in html
     assert "-a&lt;b&gt;\n+c" in html
 
 
 def test_deprecations_of_the_last_run_are_listed() -> None:
-    html = part("drift-warnings", FULL, LEDGER, link)
+    html = PARTS["drift-warnings"](FULL, LEDGER, link)
     assert "FutureWarning: soon" in html
 
 

@@ -39,11 +39,46 @@ def somewhere(role: str, target: str) -> str:
         ("```python\n{term}`x`\n```", "```python\n{term}`x`\n```", "```python\n{term}`x`\n```"),
         (
             "```{admonition} Title\n:class: tip\n**A** {term}`b`.\n\nC.\n```\nD",
-            "> **Title**\n>\n> **A** b.\n>\n> C.\nD",
-            "> **Title**\n>\n> **A** [b](at/term/b).\n>\n> C.\nD",
+            "> **Title**\n>\n> **A** b.\n>\n> C.\n\nD",
+            "> **Title**\n>\n> **A** [b](at/term/b).\n>\n> C.\n\nD",
         ),
         ("```{margin}\nAside.\n```", "> Aside.", "> Aside."),
         (":::{note} One line\n:::", "> One line", "> One line"),
+        (
+            "````{note}\n{term}`A`\n```{tip}\nB\n```\nC\n````",
+            "> A\n> > B\n>\n> C",
+            "> [A](at/term/A)\n> > B\n>\n> C",
+        ),
+        (
+            "::::{note}\nA\n\n:::{admonition} B {term}`b`\n:class: tip\nC\n:::\n::::\n\nD",
+            "> A\n>\n> > **B b**\n> >\n> > C\n\nD",
+            "> A\n>\n> > **B [b](at/term/b)**\n> >\n> > C\n\nD",
+        ),
+        (
+            "- {term}`a`\n\n  ```python\n  {term}`x`\n  ```\n- b",
+            "- a\n\n  ```python\n  {term}`x`\n  ```\n- b",
+            "- [a](at/term/a)\n\n  ```python\n  {term}`x`\n  ```\n- b",
+        ),
+        (
+            "1. a\n   ```{note} T\n   {term}`x`\n   ```\n2. ```{tip}\n   y\n   ```",
+            "1. a\n   > T\n   > x\n\n2. > y",
+            "1. a\n   > T\n   > [x](at/term/x)\n\n2. > y",
+        ),
+        ("> ```{note}\n> a\n> ```\n> b", "> > a\n>\n> b", "> > a\n>\n> b"),
+        (
+            "```{code-block} python\n:linenos:\n{term}`x`\n```",
+            "```python\n{term}`x`\n```",
+            "```python\n{term}`x`\n```",
+        ),
+        (
+            ":::{code-block} md\n---\ncaption: C\n---\n```\nx\n```\n:::",
+            "````md\n```\nx\n```\n````",
+            "````md\n```\nx\n```\n````",
+        ),
+        ("```{math}\n:label: l\na = b\n```", "$$\na = b\n$$", "$$\na = b\n$$"),
+        ("a\n\n    {term}`x`\n", "a\n\n    {term}`x`", "a\n\n    {term}`x`"),
+        ("a ` b\n\n{term}`x` ` c", "a ` b\n\nx ` c", "a ` b\n\n[x](at/term/x) ` c"),
+        ("a\n\n(b)=\n## C", "a\n\n## C", "a\n\n## C"),
     ],
 )
 def test_what_only_myst_reads_becomes_plain(before: str, after: str, linked: str) -> None:

@@ -12,8 +12,11 @@ import tokenize
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from bs4 import BeautifulSoup
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -240,7 +243,7 @@ def elements(draw: st.DrawFn, depth: int = 3) -> str:
 @pytest.mark.slow
 @given(text=TEXT, stream=TEXT.filter(bool), fragment=elements(), pixels=st.binary(max_size=300))
 @settings(max_examples=150, deadline=None)
-def test_text_html_png_and_svg_are_replayed_byte_for_byte(
+def test_text_and_pixels_are_replayed_byte_for_byte_html_and_svg_as_they_are_read(
     text: str, stream: str, fragment: str, pixels: bytes
 ) -> None:
     picture = (
@@ -255,7 +258,18 @@ def test_text_html_png_and_svg_are_replayed_byte_for_byte(
         shown({"image/png": png, "text/plain": text}, {"image/png": {"width": 10}}),
         shown({"image/svg+xml": picture}),
     )
-    assert through_a_file(recording(*outputs)) == list(outputs)
+    replayed = through_a_file(recording(*outputs))
+    assert [as_read(one) for one in replayed] == [as_read(one) for one in outputs]
+
+
+def as_read(output: dict[str, Any]) -> dict[str, Any]:
+    """Return an output with its markup in one of the ways in which it can be written."""
+    data = dict(output.get("data", {}))
+    if "text/html" in data:
+        data["text/html"] = str(BeautifulSoup(data["text/html"], "html.parser"))
+    if "image/svg+xml" in data:
+        data["image/svg+xml"] = ElementTree.canonicalize(data["image/svg+xml"])
+    return {**output, "data": data}
 
 
 def toolkit_displays() -> list[Display]:
@@ -290,7 +304,7 @@ def test_all_that_the_toolkit_shows_is_replayed_as_it_is() -> None:
         stored = recordings.without_style(bundle)
         assert style_block() not in stored["text/html"]
         (output,) = through_a_file(recording(shown(stored)))
-        assert output["data"] == bundle, made.text
+        assert as_read(output)["data"] == as_read({"data": bundle})["data"], made.text
 
 
 def test_a_file_is_reviewable_line_by_line() -> None:
@@ -448,6 +462,25 @@ def test_what_is_safe_around_an_attack_stays() -> None:
     assert clean == '<p class="it">a <b>b</b></p>'
 
 
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "<p title=a/onclick=x()>b", "<table><p>a</p></table>", "<b><i>a</b>b</i>", "<p>&lt&gt;</p>",
+        "<svg><circle r='1'/></svg>", "<p>a<br/>b", "<p class='it\x0cx'>a</p>", "<p>it&#x27;s</p>",
+    ],
+)  # fmt: skip
+def test_what_is_shown_is_what_the_sanitiser_wrote(fragment: str) -> None:
+    """A text that two parsers read alike may still be read otherwise by a third, the browser."""
+    clean = sanitise.html(fragment)
+    assert clean != fragment and sanitise.html(clean) == clean
+
+
+def test_code_keeps_the_empty_lines_that_it_starts_with() -> None:
+    code = '<pre class="it-code">\n\n\nx</pre>'
+    assert sanitise.html(code) == code
+    assert sanitise.html("<pre>\nx</pre>") == "<pre>x</pre>"
+
+
 @pytest.mark.slow
 def test_a_browser_runs_and_fetches_nothing_of_it() -> None:
     from playwright.sync_api import sync_playwright
@@ -478,6 +511,7 @@ SVG_ATTACKS = [
     "<script>1</script>", '<rect onclick="x()"/>', '<image href="https://evil.example/a"/>',
     "<style>@import url(https://evil.example)</style>", "<foreignObject><p/></foreignObject>",
     '<a href="javascript:1"><rect/></a>', '<h:script xmlns:h="http://www.w3.org/1999/xhtml"/>',
+    '<!--><img src="https://evil.example" onclick="x()">-->',
     '<use href="https://evil.example/#a"/>', '<rect style="fill:url(//evil.example)"/>',
 ]  # fmt: skip
 

@@ -39,7 +39,7 @@ FILES = {
     "index.md": "# A book\n\n```{toctree}\none\nbook/changes\n```\n",
     "one.md": "# One\n\nText.\n",
     "data/anchors.lock": "",
-    "drift/history.jsonl": "".join(json.dumps(line) + "\n" for line in HISTORY),
+    "data/drift/history.jsonl": "".join(json.dumps(line) + "\n" for line in HISTORY),
     "book/changes.md": "# What changed\n\n```{changes}\n```\n",
     "book/changes.yml": OLDER + ENTRY,
     "book/moved.html": (ROOT / "book/_templates/moved.html").read_text(encoding="utf-8"),
@@ -68,6 +68,29 @@ def test_changes_stand_below_their_release_and_releases_say_what_they_moved(buil
     assert "executed" in by_title["PyTorch 2.4.0"].get_text()
 
 
+def test_the_page_follows_the_data_it_is_made_from(build: Build) -> None:
+    build()
+    said, pages = build(**{"data/drift/history.jsonl": json.dumps(HISTORY[0]) + "\n"})
+    assert said == []
+    assert "the 0 pieces of code" in " ".join(pages["changes"].get_text().split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("data/drift/history.jsonl", "nothing\n", "history.jsonl cannot be read"),
+        ("book/changes.yml", "- 1\n", "changes.yml, line 1: entry 1 must be a mapping"),
+    ],
+)
+def test_data_that_cannot_be_read_is_said_where_it_is_shown(
+    build: Build, name: str, text: str, problem: str
+) -> None:
+    said, pages = build(**{name: text})
+    (warning,) = said
+    assert "changes.md: WARNING: " in warning and problem in warning
+    assert pages["changes"].h1 is not None
+
+
 def test_only_a_site_with_an_address_has_a_feed(build: Build, tmp_path: Path) -> None:
     _, pages = build()
     assert not (tmp_path / "_build/changes.xml").exists()
@@ -94,10 +117,10 @@ def test_only_a_site_with_an_address_has_a_feed(build: Build, tmp_path: Path) ->
     ("text", "message"),
     [
         ("- {date: 2026-01-02}", "entry 1 lacks 'torch'"),
-        (ENTRY.replace("2026-01-02", "soon"), "entry 1 needs a date such as"),
-        (ENTRY.replace("2.5.0", "2.5"), "entry 1 needs a date such as"),
-        (ENTRY.replace("[one]", "[one, two]"), "entry 1 names two, which is no page"),
-        ("date: 2026-01-02", "must be a list of changes"),
+        (ENTRY.replace("2026-01-02", "soon"), "'date' must be a date, not a text"),
+        (ENTRY.replace("2.5.0", "2.5"), "'torch' must be a text, not a number"),
+        (ENTRY.replace("[one]", "[one, two]"), "'One more chapter' names two, which is no page"),
+        ("date: 2026-01-02", "must be a list"),
     ],
 )
 def test_a_malformed_entry_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -129,10 +129,11 @@ def test_an_unknown_term_in_a_chapter_is_said(build: Build) -> None:
     [
         ("- [leaf", "cannot be read"),
         ("leaf: a tensor", "must be a list"),
-        ("- leaf", "entry 1 is no mapping"),
-        (LEAF.replace("shown", "show"), r"entry 1 \(leaf\) lacks 'shown'"),
+        ("- leaf", "line 1: entry 1 must be a mapping, not a text"),
+        (LEAF.replace(", shown: a-leaf", ""), r"line 1: entry 1 \(leaf\) lacks 'shown'"),
+        (LEAF.replace("shown", "show"), r"entry 1 \(leaf\) has 'show', which means nothing"),
         (LEAF.replace("}", ", see: x}"), r"entry 1 \(leaf\) has 'see'"),
-        (LEAF.replace("[leaf tensor]", "leaf tensor"), "'also' that is no list"),
+        (LEAF.replace("[leaf tensor]", "leaf tensor"), "'also' must be a list"),
         (LEAF + LEAF, "'leaf' is a form of 'leaf' and of 'leaf'"),
     ],
 )

@@ -39,7 +39,7 @@ def packages() -> Path:
     return torch.root.parent
 
 
-def small(tmp_path: Path, text: str = SMALL) -> list[architecture.Layer]:
+def small(tmp_path: Path, text: str = SMALL) -> architecture.Map:
     path = tmp_path / "map.yml"
     path.write_text(text)
     return architecture.read_map(path)
@@ -49,7 +49,7 @@ def chapter(name: str) -> tuple[str, str] | None:
     return {"x": ("../x.html", "The <x>"), "z": ("../z.html", "Z")}.get(name)
 
 
-def book() -> list[architecture.Layer]:
+def book() -> architecture.Map:
     return architecture.read_map(ROOT / "book" / "map.yml")
 
 
@@ -95,12 +95,13 @@ def test_what_the_installation_lacks_is_said_in_a_sentence(tmp_path: Path) -> No
     ("change", "message"),
     [
         (("uses: [d]", "uses: [q]"), "names 'q', which is no part"),
-        (("[[d], [e, f]]", "[[d], [e, e]]"), "'e' must be described once and placed once"),
+        (("[[d], [e, f]]", "[[d], [e, e]]"), "must describe and place the part 'e' once"),
         (("[[d], [e, f]]", "[[d], [e, g]]"), "names 'g', which is no part"),
-        (("[[d], [e, f]]", "[[d], [e]]"), "'f' must be described once and placed once"),
+        (("[[d], [e, f]]", "[[d], [e]]"), "must describe and place the part 'f' once"),
         (("id: b", "id: a"), "names 'b', which is no part"),
-        (("files: [torch/version.py], ", ""), "cannot be read as a map"),
-        (("layers:", "layers: ["), "cannot be read as a map"),
+        (("id: f, title: F", "id: e, title: F"), "names 'f', which is no part"),
+        (("files: [torch/version.py], ", ""), r"line 11: 'parts', entry 1 \(a\) lacks 'files'"),
+        (("layers:", "layers: ["), "cannot be read"),
     ],
 )
 def test_a_malformed_map_is_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
@@ -114,8 +115,9 @@ def test_what_the_book_s_map_names_is_installed() -> None:
 
 def test_each_compiled_part_is_in_the_library_of_its_layer() -> None:
     """Look each part's function up among those that its library defines."""
-    for layer in book():
-        named = {part.id: part.symbol for part in layer.parts if part.symbol}
+    drawn = book()
+    for layer in drawn.layers:
+        named = {part.id: part.symbol for part in drawn.of(layer) if part.symbol}
         assert bool(named) == bool(layer.library)
         if not layer.library:
             continue

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from insidetorch.errors import BookError
 from insidetorch.site import mathml, own_host, parts, questions, source_map
-from insidetorch.site.book_ledger import Ledger, commit_url, parse_ledger, read_ledger
+from insidetorch.site.book_ledger import Ledger, commit_url, completed, read_ledger
 from insidetorch.site.places import Place
 from insidetorch.site.stamp import stamp
 from insidetorch.site.tree import area_of, areas, count_lines, installed_path, with_below
@@ -40,16 +41,15 @@ def a_ledger(**chapter: object) -> Ledger:
             {"cell": 6, "kind": "excerpt", "file": "torch/nn/linear.py", "upstream": None},
         ],
     }
-    return parse_ledger(
-        {
-            "built": "2026-03-04T06:00:00+00:00",
-            "torch": "9.8.7+cpu",
-            "commit": COMMIT,
-            "python": "3.12.1",
-            "cpu": "A <fast> processor",
-            "chapters": [entry | chapter],
-        }
-    )
+    built = {
+        "built": "2026-03-04T06:00:00+00:00",
+        "torch": "9.8.7+cpu",
+        "commit": COMMIT,
+        "python": "3.12.1",
+        "cpu": "A <fast> processor",
+        "chapters": [entry | chapter],
+    }
+    return completed(msgspec.convert(built, Ledger))
 
 
 class TestLedger:
@@ -65,7 +65,7 @@ class TestLedger:
     def test_a_broken_file_is_named(self, tmp_path: Path, content: str) -> None:
         path = tmp_path / "ledger.json"
         path.write_text(content)
-        with pytest.raises(BookError, match=r"^ledger\.json cannot be read"):
+        with pytest.raises(BookError, match=r"^ledger\.json.*; remove it and build again\.$"):
             read_ledger(path)
 
     def test_a_file_is_read(self, tmp_path: Path) -> None:
@@ -306,8 +306,11 @@ class TestQuestions:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (("  anchor: tensor-why\n", ""), "entry 1 lacks 'anchor'"),
-            (("https:", "javascript:"), "entry 1 has a source without an https address"),
+            (("  anchor: tensor-why\n", ""), r"line 2: entry 1 \(Why .*\) lacks 'anchor'; mend it"),
+            (
+                ("https:", "javascript:"),
+                r"line 3: entry 1 .*'sources', entry 1 .*, 'url' must be .*https://",
+            ),
             (("- question", "- [question"), "cannot be read"),
         ],
     )

@@ -20,7 +20,7 @@ def build_site(
     """Build `files`, some of them `changed`, in `folder`; return the warnings and the pages."""
     for name, text in {**files, **changed}.items():
         path = folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_text() != text:
             path.write_text(text)
     out, warnings = folder / "_build", io.StringIO()

@@ -19,10 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from msgspec import to_builtins
 
 import insidetorch
 from insidetorch.book.project import Chapter, Project
+from insidetorch.claims import read_verdicts
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 
@@ -228,11 +229,4 @@ def _verdicts(path: Path) -> dict[str, Any]:
 
 @cache
 def _read_verdicts(path: Path, changed: int) -> dict[str, Any]:
-    try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-        return {entry["id"]: entry for entry in entries}
-    except (yaml.YAMLError, KeyError, TypeError) as error:
-        problem = " ".join(str(error).split())
-        raise BookError(
-            f"{path} must be a YAML list of entries, each with an `id` ({problem}); mend it."
-        ) from None
+    return {entry.id: to_builtins(entry) for entry in read_verdicts(path)}

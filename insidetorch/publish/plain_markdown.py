@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-_FENCE = re.compile(
-    r"^(?P<fence>`{3,}|~{3,}|:{3,})(?:\{(?P<name>[\w-]+)\}(?P<title>[^\n]*))?[^\n]*\n"
-    r"(?P<body>.*?)^(?P=fence)[ \t]*$",
-    re.DOTALL | re.MULTILINE,
-)
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+
+_MARKDOWN = MarkdownIt("commonmark").use(colon_fence_plugin)
+_DIRECTIVE = re.compile(r"\{(?P<name>[\w:-]+)\}(?P<title>.*)")
+_OPTIONS = re.compile(r"\A(?:---\n.*?^---\n|(?::[\w-]+:[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+_CODE = frozenset({"code", "code-block", "sourcecode"})
+_TITLED = frozenset({"admonition", "card", "dropdown", "exercise", "grid-item-card", "tab-item"})
 TARGET = re.compile(r"^\((?P<label>[\w-]+)\)=[ \t]*\n?", re.MULTILINE)
 # A role, a link to another page, or code, which is left alone.
 _INLINE = re.compile(
@@ -18,7 +21,6 @@ _INLINE = re.compile(
     r"|(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`)",
     re.DOTALL,
 )
-_OPTION = re.compile(r"\A(?::[\w-]+:[^\n]*\n)+\n*")
 _LINKING = frozenset({"doc", "ref", "term", "numref"})
 
 Place = Callable[[str, str], str]
@@ -33,26 +35,40 @@ def plain(text: str, place: Place) -> str:
     :param place: returns the address of what a role leads to, given the role and its target, or
         an empty text; for a Markdown link to another page the role is ``doc``.
     """
-    parts: list[str] = []
-    end = 0
-    for block in _FENCE.finditer(text):
-        parts.append(_inline(text[end : block.start()], place))
-        parts.append(_block(block, place))
-        end = block.end()
-    parts.append(_inline(text[end:], place))
-    return "".join(parts).strip("\n")
+    lines = text.split("\n")
+    for token in reversed(_MARKDOWN.parse(text)):  # what stands before a change keeps its lines
+        if token.map is None:
+            continue
+        first, last = token.map
+        fence = token.type in ("fence", "colon_fence")
+        if fence and (directive := _DIRECTIVE.match(token.info.strip())):
+            before = lines[first][: lines[first].index(token.markup)]
+            below = re.sub(r"[^\s>]", " ", before)  # a list's mark stands on its first line alone
+            made = _block(directive, token.content, place)
+            if "".join(lines[last : last + 1]).strip(" >"):
+                made.append("")  # else the next line would go on with the quotation
+            starts = [before, *[below] * len(made)]
+            lines[first:last] = [
+                f"{start}{line}".rstrip() for start, line in zip(starts, made, strict=False)
+            ]
+        elif token.type == "inline":
+            written = _inline("\n".join(lines[first:last]), place)
+            lines[first:last] = [written] if written else []
+    return "\n".join(lines).strip("\n")
 
 
-def _block(block: re.Match[str], place: Place) -> str:
-    """Return a fenced block: code as it is, a directive as a quotation."""
-    if block["name"] is None:
-        return block[0]
-    title = (block["title"] or "").strip()
-    body = _inline(_OPTION.sub("", block["body"]), place).strip("\n")
-    if block["name"] != "admonition" and title:
-        body, title = f"{title}\n{body}".rstrip("\n"), ""
-    lines = [f"**{title}**", "", *body.splitlines()] if title else body.splitlines()
-    return "\n".join(f"> {line}".rstrip() for line in lines)
+def _block(directive: re.Match[str], content: str, place: Place) -> list[str]:
+    """Return a directive's lines: code as code, a formula as one, all else as a quotation."""
+    name, title, body = directive["name"], directive["title"].strip(), _OPTIONS.sub("", content)
+    if name in _CODE:
+        fence = max(re.findall(r"^`{3,}", body, re.MULTILINE), default="``") + "`"
+        return [f"{fence}{title}", *body.strip("\n").split("\n"), fence]
+    if name == "math":
+        return ["$$", *f"{title}\n{body}".strip("\n").split("\n"), "$$"]
+    if title and name in _TITLED:
+        body, title = f"**{title}**\n\n{body}", ""
+    shown = plain(f"{title}\n{body}".strip("\n"), place)
+    return [f"> {line}".rstrip() for line in shown.split("\n")]
 
 
 def _inline(text: str, place: Place) -> str:

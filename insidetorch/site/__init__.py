@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 from insidetorch import facts
 from insidetorch.book.address import Address
@@ -20,55 +18,51 @@ from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
     changes,
+    drift_data,
     excerpt_links,
     glossary,
     mathml,
     own_host,
+    part,
     parts,
+    questions,
     reading_list,
     source_map,
     still_true,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
-from insidetorch.site.places import GENERATED, Places, in_order
-from insidetorch.site.questions import answered, read_questions
+from insidetorch.site.part import Part, raw
+from insidetorch.site.places import GENERATED
 from insidetorch.site.stamp import stamp
 
 __all__ = ["setup"]
 
-logger = logging.getLogger(__name__)
-
-_PARTS = ("verified", "colophon", "source-map", "questions")
-_QUESTIONS = "book/questions.yml"
 _STYLE = "insidetorch.css"
 
-
-class generated_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
-    """Stands for a generated part until the page is written."""
-
-
-class GeneratedPart(SphinxDirective):
-    """Place a part that is made from the ledger or from the installed torch."""
-
-    def run(self) -> list[nodes.Node]:
-        self.env.metadata[self.env.docname][GENERATED] = True
-        if self.name == "questions":
-            self.env.note_dependency(_QUESTIONS)
-        return [generated_part(kind=self.name)]
+PARTS = {
+    "verified": Part(lambda page: parts.verified(page.ledger, page.link)),
+    "colophon": Part(lambda page: parts.colophon(page.ledger)),
+    "source-map": Part(source_map.html),
+    "questions": Part(questions.html, (questions.FILE,)),
+    "architecture": Part(architecture.html, (architecture.FILE,)),
+    "book-glossary": glossary.PART,
+    "changes": Part(changes.html, (changes.FILE, *drift_data.FILES)),
+    "reading-list": Part(reading_list.listed, reading_list.FILES),
+    "verdicts": Part(reading_list.settled, (*reading_list.FILES, *drift_data.FILES)),
+    "survival": Part(reading_list.survival, reading_list.FILES),
+    **{name: Part(partial(still_true.html, name), drift_data.FILES) for name in still_true.PARTS},
+}
+"""What stands in a page for the directive of each name."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
     app.add_config_value("insidetorch_ledger", "../ledger.json", "env", (str,))
     app.add_config_value("insidetorch_address", {}, "env", (dict,))
-    app.add_node(generated_part)
-    for name in _PARTS:
-        app.add_directive(name, GeneratedPart)
-    still_true.register(app)
+    part.register(app, PARTS)
     changes.register(app)
     glossary.register(app)
     excerpt_links.register(app)
-    architecture.register(app)
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
@@ -78,7 +72,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", _outdated)
     app.connect("env-before-read-docs", _read_again)
     app.connect("doctree-resolved", own_host.strip_styles)
-    app.connect("doctree-resolved", _fill)
+    app.connect("doctree-resolved", _stamp)
     app.connect("html-page-context", own_host.drop_scripts, priority=900)
     app.connect("html-page-context", _describe)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
@@ -129,54 +123,17 @@ def _digest(value: object) -> str:
     return hashlib.sha256(f"{value!r} {torch!r}".encode()).hexdigest()
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put the stamp and the generated parts into a page that is about to be written."""
-    if app.builder.format != "html":
-        return
+def _stamp(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the stamp below the title of a chapter."""
     ledger = _ledger(app)
-
-    def link(doc: str) -> str:
-        return app.builder.get_relative_uri(docname, doc)
-
-    for node in list(doctree.findall(generated_part)):
-        if node["kind"] == "questions":
-            html = _questions(app, node, link)
-        else:
-            html = _part(node["kind"], ledger, link)
-        node.replace_self(_raw(html))
     chapter = ledger.chapter(docname) if ledger else None
     title = next(iter(doctree.findall(nodes.title)), None)
-    if title is not None and (chapter is not None or docname.startswith("notebooks/")):
+    known = chapter is not None or docname.startswith("notebooks/")
+    if app.builder.format == "html" and title is not None and known:
         source = f"{docname}{Path(app.env.doc2path(docname)).suffix}"
         download = "../" * docname.count("/") + f"_sources/{source}"
         made = stamp(chapter, docname, download, Address(**app.config.insidetorch_address))
-        title.parent.insert(title.parent.index(title) + 1, _raw(made))
-
-
-def _part(kind: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
-    if kind == "verified":
-        return parts.verified(ledger, link)
-    if kind == "colophon":
-        return parts.colophon(ledger)
-    torch = facts.torch_facts()
-    if torch is None:
-        return "<p class='it'>PyTorch is not installed where this site was built: no map.</p>"
-    return source_map.source_map(torch.root, torch.release, ledger, link)
-
-
-def _questions(app: Sphinx, node: nodes.Node, link: Callable[[str], str]) -> str:
-    places = Places(app)
-    found = []
-    for question in read_questions(Path(app.srcdir) / _QUESTIONS):
-        place = places.find(question.anchor)
-        if place is None or place.doc != question.chapter:
-            logger.warning(
-                "%s: %s has no label %r, which should answer %r; mend the entry.",
-                _QUESTIONS, question.chapter, question.anchor, question.question, location=node,
-            )  # fmt: skip
-        else:
-            found.append((question, place))
-    return answered(found, in_order(app.env), link)
+        title.parent.insert(title.parent.index(title) + 1, raw(made))
 
 
 def _describe(
@@ -187,7 +144,3 @@ def _describe(
     if first is not None:
         text = shorten(" ".join(first.astext().split()), 160, placeholder=" …")
         context["metatags"] += f'<meta name="description" content="{escape(text)}"/>'
-
-
-def _raw(html: str) -> nodes.raw:
-    return nodes.raw("", html, format="html")

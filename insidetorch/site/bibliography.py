@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 from pybtex.database import parse_string
 from pybtex.exceptions import PybtexError
 
+from insidetorch.decode import Words, Written, decode
 from insidetorch.errors import BookError
-from insidetorch.site.written import read_list
 
 SETTLED, COVERED, WAITING, OUTSIDE = "settled", "covered", "waiting", "outside"
 STATES = {
@@ -64,18 +65,23 @@ class Reference:
     remark: str
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(Written, frozen=True):
     """A subject of the reading list.
 
     :param chapters: the documents that show its mechanisms, written or still to be written.
     :param outside: why it is not in the book; empty if it is.
     """
 
-    id: str
-    title: str
-    chapters: tuple[str, ...]
-    outside: str
+    id: Words
+    title: Words
+    chapters: tuple[str, ...] = ()
+    outside: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.chapters) == bool(self.outside):
+            raise ValueError(
+                "has no state: it needs either chapters or the reason why it is outside"
+            )
 
 
 @dataclass(frozen=True)
@@ -113,14 +119,11 @@ def read_subjects(path: Path) -> list[Subject]:
     :raises BookError: the file is missing or broken, two entries share an id, or an entry has
         neither chapters nor a reason to be outside the book; the message names it.
     """
-    listed = read_list(path, "subjects, each with an id")
-    found: dict[str, Subject] = {}
-    for number, entry in enumerate(listed, start=1):
-        subject = _subject(path.name, number, entry)
-        if subject.id in found:
-            raise BookError(f"{path.name} has the subject {subject.id!r} twice; keep one.")
-        found[subject.id] = subject
-    return list(found.values())
+    listed = decode(list[Subject], path)
+    for id, count in Counter(subject.id for subject in listed).items():
+        if count > 1:
+            raise BookError(f"{path.name} has the subject {id!r} {count} times; keep one.")
+    return listed
 
 
 def state(
@@ -187,16 +190,6 @@ def _reference(file: str, id: str, entry: Any) -> Reference:
         doubt=fields.get("doubt", ""),
         remark=fields.get("remark", ""),
     )
-
-
-def _subject(file: str, number: int, entry: Any) -> Subject:
-    wanted = "it needs an id, a title, and either chapters or the reason why it is outside"
-    if not isinstance(entry, dict) or not entry.get("id") or not entry.get("title"):
-        raise BookError(f"{file}: entry {number} has no id or no title; {wanted}.")
-    chapters, outside = entry.get("chapters") or [], str(entry.get("outside") or "")
-    if bool(chapters) == bool(outside) or not isinstance(chapters, list):
-        raise BookError(f"{file}: the subject {entry['id']!r} has no state; {wanted}.")
-    return Subject(str(entry["id"]), str(entry["title"]), tuple(map(str, chapters)), outside)
 
 
 def _listed(text: str) -> tuple[str, ...]:

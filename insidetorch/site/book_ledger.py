@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from insidetorch.errors import BookError
+from msgspec import Struct
+from msgspec.structs import replace
+
+from insidetorch.decode import decode
 
 PYTORCH = "https://github.com/pytorch/pytorch"
 
 
-@dataclass(frozen=True)
-class Chapter:
+class Executed(Struct, frozen=True):
     """One executed chapter.
 
     :param doc: its document name, e.g. ``notebooks/autograd-engine``.
@@ -27,19 +26,19 @@ class Chapter:
     """
 
     doc: str
-    title: str
-    status: str
-    fresh: bool
-    executed: datetime | None
-    seconds: float
-    cells: int
-    torch: str
-    commit: str
-    python: str
-    cpu: str
-    records: tuple[Mapping[str, Any], ...] = field(default=())
+    title: str = ""
+    status: str = "ok"
+    fresh: bool = False
+    executed: datetime | None = None
+    seconds: float = 0.0
+    cells: int = 0
+    torch: str = ""
+    commit: str = ""
+    python: str = ""
+    cpu: str = ""
+    records: tuple[dict[str, Any], ...] = ()
 
-    def of(self, kind: str) -> list[Mapping[str, Any]]:
+    def of(self, kind: str) -> list[dict[str, Any]]:
         """Return the records of one kind."""
         return [record for record in self.records if record.get("kind") == kind]
 
@@ -49,18 +48,17 @@ class Chapter:
         return sum(1 for claim in claims if claim.get("held")), len(claims)
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """The last build: when it was made, with what, and its chapters in the book's order."""
 
-    built: datetime | None
-    torch: str
-    commit: str
-    python: str
-    cpu: str
-    chapters: tuple[Chapter, ...]
+    chapters: tuple[Executed, ...]
+    built: datetime | None = None
+    torch: str = ""
+    commit: str = ""
+    python: str = ""
+    cpu: str = ""
 
-    def chapter(self, doc: str) -> Chapter | None:
+    def chapter(self, doc: str) -> Executed | None:
         """Return the chapter with this document name, or None."""
         return next((chapter for chapter in self.chapters if chapter.doc == doc), None)
 
@@ -72,47 +70,29 @@ def read_ledger(path: Path) -> Ledger | None:
     :return: the ledger, or None if there is no such file.
     :raises BookError: the file is no ledger.
     """
-    if not path.is_file():
-        return None
-    return _read(path, path.stat().st_mtime_ns)
+    return _read(path, path.stat().st_mtime_ns) if path.is_file() else None
 
 
 @lru_cache(maxsize=2)
 def _read(path: Path, changed: int) -> Ledger:
     """Read the ledger once for each state of its file: every page asks for it."""
-    try:
-        return parse_ledger(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BookError(
-            f"{path.name} cannot be read as the build's ledger ({type(error).__name__}: {error}); "
-            "remove it and build again."
-        ) from error
+    return completed(decode(Ledger, path, mend="remove it and build again"))
 
 
-def parse_ledger(data: Mapping[str, Any]) -> Ledger:
-    """Return the ledger in `data`; what a chapter leaves out is taken from the build's own."""
-    common = {name: str(data.get(name) or "") for name in ("torch", "commit", "python", "cpu")}
-    chapters = tuple(
-        Chapter(
-            doc=str(entry["doc"]),
-            title=str(entry.get("title") or entry["doc"]).replace("`", ""),
-            status=str(entry.get("status") or "ok"),
-            fresh=bool(entry.get("fresh")),
-            executed=_moment(entry.get("executed")),
-            seconds=float(entry.get("seconds") or 0.0),
-            cells=int(entry.get("cells") or 0),
-            records=tuple(entry.get("records") or ()),
-            **{name: str(entry.get(name) or common[name]) for name in common},
+def completed(ledger: Ledger) -> Ledger:
+    """Return a ledger whose chapters have what they leave out from the build."""
+    common = ("torch", "commit", "python", "cpu")
+    chapters = (
+        replace(
+            one,
+            title=(one.title or one.doc).replace("`", ""),
+            **{name: getattr(one, name) or getattr(ledger, name) for name in common},
         )
-        for entry in data["chapters"]
+        for one in ledger.chapters
     )
-    return Ledger(built=_moment(data.get("built")), chapters=chapters, **common)
+    return replace(ledger, chapters=tuple(chapters))
 
 
 def commit_url(commit: str) -> str:
     """Return the address of a commit of PyTorch, or the empty string for none."""
     return f"{PYTORCH}/commit/{commit}" if commit else ""
-
-
-def _moment(text: object) -> datetime | None:
-    return datetime.fromisoformat(str(text)) if text else None

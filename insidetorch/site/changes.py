@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from xml.etree import ElementTree as xml
 
 from docutils import nodes
+from msgspec import Meta, field
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
 from insidetorch.book.address import Address
-from insidetorch.display import escape
+from insidetorch.decode import Words, Written, decode
+from insidetorch.display import escape, marked
 from insidetorch.drift.history import version
 from insidetorch.errors import BookError
-from insidetorch.site.places import book_folder, titles
-from insidetorch.site.still_true import Data, read_data
-from insidetorch.site.written import marked, read_list
+from insidetorch.site.drift_data import DriftData
+from insidetorch.site.part import PageContext
+from insidetorch.site.places import linked, titles
 
 FILE = "book/changes.yml"
 FEED = "changes.xml"
@@ -29,8 +28,7 @@ PAGE = "book/changes"
 _ATOM = "http://www.w3.org/2005/Atom"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Written, frozen=True):
     """A change of the book that readers should know of.
 
     :param day: when it was published.
@@ -38,10 +36,10 @@ class Change:
     :param pages: the documents that it made or changed.
     """
 
-    day: date
-    torch: str
-    title: str
-    text: str
+    day: date = field(name="date")
+    torch: Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+")]
+    title: Words
+    text: Words
     pages: tuple[str, ...]
 
     @property
@@ -51,26 +49,8 @@ class Change:
         return "-".join(["change", self.day.isoformat(), *words[:6]])
 
 
-class changes_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
-    """Stands for the list of changes until the page is written."""
-
-
-class _ChangesPart(SphinxDirective):
-    """Place the list of changes."""
-
-    def run(self) -> list[nodes.Node]:
-        source = Path(self.env.srcdir)
-        for file in [source / FILE, *(book_folder(source) / "data").rglob("*.*")]:
-            if file.is_file():
-                self.env.note_dependency(os.path.relpath(file, source))
-        return [changes_part()]
-
-
 def register(app: Sphinx) -> None:
-    """Add the directive ``changes`` and the feed to the book's extension."""
-    app.add_node(changes_part)
-    app.add_directive("changes", _ChangesPart)
-    app.connect("doctree-resolved", _fill)
+    """Add the feed to the book's extension."""
     app.connect("html-page-context", _announce)
     app.connect("build-finished", _write_feed)
 
@@ -81,34 +61,18 @@ def read_changes(path: Path, docs: Mapping[str, str]) -> list[Change]:
     :param docs: the documents of the book, with their titles.
     :raises BookError: the file is missing, or an entry is malformed; the message names it.
     """
-    found = []
-    for number, entry in enumerate(read_list(path, "changes"), start=1):
-        try:
-            change = Change(
-                entry["date"], entry["torch"], entry["title"], entry["text"], tuple(entry["pages"])
-            )
-        except (KeyError, TypeError) as error:
+    found = decode(list[Change], path)
+    for change in found:
+        if strange := sorted(set(change.pages) - docs.keys()):
             raise BookError(
-                f"{path.name}: entry {number} lacks {error}; it needs a date, the release of torch "
-                "it was written for, a title, a text, and pages."
-            ) from error
-        if not isinstance(change.day, date) or not isinstance(change.torch, str):
-            raise BookError(
-                f"{path.name}: entry {number} needs a date such as 2026-01-31 and a release such "
-                "as 2.13.0."
+                f"{path.name}: {change.title!r} names {strange[0]}, which is no page; mend it."
             )
-        strange = sorted(set(change.pages) - docs.keys())
-        if strange:
-            raise BookError(
-                f"{path.name}: entry {number} names {strange[0]}, which is no page; mend it."
-            )
-        found.append(change)
     return sorted(found, key=lambda change: change.day, reverse=True)
 
 
 def by_release(
     changes: Sequence[Change],
-    data: Data,
+    data: DriftData,
     docs: Mapping[str, str],
     link: Callable[[str], str],
     feed: str = "",
@@ -152,30 +116,22 @@ def feed(changes: Sequence[Change], title: str, author: str, site: str) -> bytes
         _add(entry, "updated", f"{change.day.isoformat()}T00:00:00Z")
         _add(entry, "link", href=f"{page}#{change.anchor}")
         _add(entry, "category", term=f"torch {change.torch}")
-        pages = "".join(f"<li>{_a(f'{site}/{doc}.html', doc)}</li>" for doc in change.pages)
+        pages = "".join(f"<li>{linked(f'{site}/{doc}.html', doc)}</li>" for doc in change.pages)
         _add(entry, "content", f"<p>{marked(change.text)}</p><ul>{pages}</ul>", type="html")
     return bytes(xml.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    if app.builder.format != "html":
-        return
-    for node in list(doctree.findall(changes_part)):
-        docs, source = titles(app.env), Path(app.srcdir)
-        root = book_folder(source)
-        data = read_data(root, root / "_build" / "drift")
-        address = "../" * docname.count("/") + FEED if _has_feed(app) else ""
-        html = by_release(
-            read_changes(source / FILE, docs), data, docs,
-            lambda doc: str(app.builder.get_relative_uri(docname, doc)), address,
-        )  # fmt: skip
-        node.replace_self(nodes.raw("", html, format="html"))
+def html(page: PageContext) -> str:
+    """Return the list of changes."""
+    changes = read_changes(page.source / FILE, page.titles)
+    feed = "../" * page.doc.count("/") + FEED if _has_feed(page.app) else ""
+    return by_release(changes, page.drift, page.titles, page.link, feed)
 
 
 def _release(
     release: str,
     changes: Sequence[Change],
-    data: Data,
+    data: DriftData,
     docs: Mapping[str, str],
     link: Callable[[str], str],
 ) -> str:
@@ -187,7 +143,7 @@ def _release(
     ]
     mine = [change for change in changes if change.torch == release]
     for change in mine:
-        pages = ", ".join(_a(link(doc), docs[doc]) for doc in change.pages)
+        pages = ", ".join(linked(link(doc), docs[doc]) for doc in change.pages)
         parts.append(
             f'<h3 id="{change.anchor}">{escape(change.title)}</h3>'
             f'<p><time datetime="{change.day}">{change.day}</time>. {marked(change.text)}</p>'
@@ -196,7 +152,7 @@ def _release(
     return f"<section>{''.join(parts)}</section>"
 
 
-def _executed(release: str, data: Data) -> str:
+def _executed(release: str, data: DriftData) -> str:
     if data.history and release == data.history.pinned:
         return "The release that the book is written for. No page is shown that did not run on it."
     found = next((result for result in data.results if result.public == release), None)
@@ -209,7 +165,9 @@ def _executed(release: str, data: Data) -> str:
     return f"{len(found.held)} pages were executed on it on {found.ran[:10]}. {said}"
 
 
-def _moved(release: str, data: Data, docs: Mapping[str, str], link: Callable[[str], str]) -> str:
+def _moved(
+    release: str, data: DriftData, docs: Mapping[str, str], link: Callable[[str], str]
+) -> str:
     history = data.history
     if history is None or release == history.pinned or release not in history.releases:
         return ""
@@ -219,7 +177,7 @@ def _moved(release: str, data: Data, docs: Mapping[str, str], link: Callable[[st
         for row in history.rows
         if history.states(row)[at] in ("other", "absent") and row.chapter in docs
     )
-    where = ", ".join(f"{_a(link(doc), docs[doc])} ({n})" for doc, n in other.most_common())
+    where = ", ".join(f"{linked(link(doc), docs[doc])} ({n})" for doc, n in other.most_common())
     return (
         f"Of the {len(history.rows)} pieces of code and names that the book rests on, "
         f"{sum(other.values())} read otherwise than in {history.pinned} or are absent"
@@ -251,10 +209,6 @@ def _has_feed(app: Sphinx) -> bool:
 
 def _site(app: Sphinx) -> str:
     return Address(**app.config.insidetorch_address).site
-
-
-def _a(address: str, text: str) -> str:
-    return f'<a href="{escape(address)}">{escape(text)}</a>'
 
 
 def _add(parent: xml.Element, name: str, text: str = "", **attributes: str) -> xml.Element:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from insidetorch.claims import Verdict
 from insidetorch.site.bibliography import Reference, Subject, state
 from insidetorch.site.book_ledger import Ledger
-from insidetorch.site.verdicts import Verdict
 
 
 def problems(

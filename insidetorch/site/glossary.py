@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
@@ -17,32 +15,31 @@ from sphinx.domains.std import make_glossary_term
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from insidetorch.display import escape
+from insidetorch.decode import Words, Written, decode
+from insidetorch.display import code_apart
 from insidetorch.errors import BookError
-from insidetorch.site.places import GENERATED, Places, in_order
-from insidetorch.site.written import read_list
+from insidetorch.site.part import PageContext, Part, generated_part, raw
+from insidetorch.site.places import in_order, linked
 
 logger = logging.getLogger(__name__)
 
-SOURCE = "book/glossary.yml"
-_WANTED = ("term", "says", "shown")
+FILE = "book/glossary.yml"
 _USES = "insidetorch_terms"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Written, frozen=True):
     """A term that the book explains.
 
     :param term: its usual form; a name of the source may stand in backticks.
-    :param also: other forms that lead to the same entry.
     :param says: what it means, in Markdown.
     :param shown: the label of the section that shows it.
+    :param also: other forms that lead to the same entry.
     """
 
-    term: str
-    also: tuple[str, ...]
-    says: str
-    shown: str
+    term: Words
+    says: Words
+    shown: Words
+    also: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,8 +53,7 @@ def read_glossary(path: Path) -> list[Entry]:
     :raises BookError: the file is missing, an entry is malformed, or two entries share a term;
         the message names it.
     """
-    listed = read_list(path, "entries, each with a term")
-    entries = [_entry(path.name, number, entry) for number, entry in enumerate(listed, start=1)]
+    entries = decode(list[Entry], path)
     owners: dict[str, Entry] = {}
     for entry in entries:
         for name in entry.names:
@@ -85,11 +81,9 @@ class _Glossary(SphinxDirective):
     """Place the glossary: a section for each letter, a definition for each term."""
 
     def run(self) -> list[nodes.Node]:
-        path = Path(self.env.srcdir) / SOURCE
-        self.env.note_dependency(SOURCE)
-        self.env.metadata[self.env.docname][GENERATED] = True
+        PART.note(self.env)
         try:
-            entries = read_glossary(path)
+            entries = read_glossary(Path(self.env.srcdir) / FILE)
         except BookError as error:
             logger.warning("%s", error, location=self.get_location())
             return []
@@ -106,7 +100,7 @@ class _Glossary(SphinxDirective):
             found.append(section)
         links = " ".join(f'<a href="#{anchor}">{first}</a>' for first, anchor in letters)
         nav = f'<nav class="it-letters" aria-label="Letters">{links}</nav>'
-        return [nodes.raw("", nav, format="html"), *found]
+        return [raw(nav), *found]
 
     def _item(self, entry: Entry) -> nodes.definition_list_item:
         source, line = self.get_source_info()
@@ -117,21 +111,15 @@ class _Glossary(SphinxDirective):
             )
         body = nodes.definition()
         body += self.parse_text_to_nodes(entry.says)
-        body += term_links(term=entry.term, names=list(entry.names), shown=entry.shown)
+        body += generated_part(kind=self.name, about={"entry": entry})
         item += body
         return item
 
 
-class term_links(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
-    """Stands for the links below a term until the page is written."""
-
-
 def register(app: Sphinx) -> None:
     """Add the glossary to the book's extension."""
-    app.add_node(term_links)
-    app.add_directive("book-glossary", _Glossary)
     app.connect("doctree-read", _note_uses)
-    app.connect("doctree-resolved", _fill)
+    app.connect("doctree-resolved", _set_code)
 
 
 def links(shown: tuple[str, str] | None, uses: Iterable[tuple[str, str]]) -> str:
@@ -142,40 +130,23 @@ def links(shown: tuple[str, str] | None, uses: Iterable[tuple[str, str]]) -> str
     """
     parts = []
     if shown:
-        parts.append(f"Shown in {_link(*shown)}.")
-    used = ", ".join(_link(*use) for use in uses)
+        parts.append(f"Shown in {linked(*shown)}.")
+    used = ", ".join(linked(*use) for use in uses)
     if used:
         parts.append(f"Used in {used}.")
     return f'<p class="it-seen">{" ".join(parts)}</p>' if parts else ""
 
 
-def _entry(file: str, number: int, given: Any) -> Entry:
-    wanted = "it needs a term, says and shown, and may have a list of other forms, also"
-    if not isinstance(given, dict):
-        raise BookError(f"{file}: entry {number} is no mapping; {wanted}.")
-    also = given.get("also") or []
-    problems = [f"lacks {name!r}" for name in _WANTED if not str(given.get(name) or "").strip()]
-    problems += [f"has {name!r}" for name in given if name not in (*_WANTED, "also")]
-    if not isinstance(also, list):
-        problems.append("has an 'also' that is no list")
-    if problems:
-        name = given.get("term") or "no term"
-        raise BookError(f"{file}: entry {number} ({name}) {problems[0]}; {wanted}.")
-    return Entry(
-        str(given["term"]).strip(), tuple(map(str, also)), str(given["says"]), str(given["shown"])
-    )
-
-
 def _marked(name: str) -> list[nodes.Node]:
     """Return a term as nodes; what stands in backticks is code."""
-    pieces = enumerate(name.split("`"))
+    pieces = enumerate(code_apart(name))
     return [nodes.literal(p, p) if n % 2 else nodes.Text(p) for n, p in pieces if p]
 
 
-def _set_code(app: Sphinx, doctree: nodes.document) -> None:
+def _set_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Set links to terms that are names of the source as code."""
     terms = [n for n in doctree.findall(nodes.inline) if "std-term" in n.get("classes", ())]
-    path = Path(app.srcdir) / SOURCE
+    path = Path(app.srcdir) / FILE
     if not terms or not path.is_file():
         return
     code = _code_names(path, path.stat().st_mtime_ns)
@@ -207,41 +178,29 @@ def _note_uses(app: Sphinx, doctree: nodes.document) -> None:
     app.env.metadata[app.env.docname][_USES] = uses
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put the links below the terms, and complain of labels that are nowhere."""
-    if app.builder.format != "html":
-        return
-    _set_code(app, doctree)
-    places = Places(app)
-    for node in list(doctree.findall(term_links)):
-        place = places.find(node["shown"])
-        if place is None:
-            logger.warning(
-                "%s: %r is shown at %r, which is no label of the book; mend the entry.",
-                SOURCE, node["term"], node["shown"], location=node,
-            )  # fmt: skip
-            shown = None
-        else:
-            address = _to(app, docname, place.doc, place.anchor)
-            shown = (address, f"{place.page}, {place.section}")
-        node.replace_self(nodes.raw("", links(shown, _uses(app, node, docname)), format="html"))
+def below_term(page: PageContext, entry: Entry) -> str:
+    """Return the links below a term; complain if the label of its section is nowhere."""
+    place = page.places.find(entry.shown)
+    if place is None:
+        page.complain(
+            f"{FILE}: {entry.term!r} is shown at {entry.shown!r}, which is no label of the book; "
+            "mend the entry."
+        )
+        return links(None, _uses(page, entry))
+    shown = (page.link(place.doc, place.anchor), f"{place.page}, {place.section}")
+    return links(shown, _uses(page, entry))
 
 
-def _uses(app: Sphinx, node: nodes.Element, docname: str) -> list[tuple[str, str]]:
+def _uses(page: PageContext, entry: Entry) -> list[tuple[str, str]]:
     """Return the pages that link to a term, in the book's order."""
-    names = {name.lower() for name in node["names"]}
+    names = {name.lower() for name in entry.names}
     found = []
-    for doc in in_order(app.env):
-        uses = app.env.metadata.get(doc, {}).get(_USES, {})
-        anchors = [anchor for term, anchor in uses.items() if term in names]
-        if anchors and doc != docname:
-            found.append((_to(app, docname, doc, anchors[0]), app.env.titles[doc].astext()))
+    for doc in in_order(page.app.env):
+        uses = page.app.env.metadata.get(doc, {}).get(_USES, {})
+        anchor = next((anchor for term, anchor in uses.items() if term in names), None)
+        if anchor is not None and doc != page.doc:
+            found.append((page.link(doc, anchor), page.titles[doc]))
     return found
 
 
-def _to(app: Sphinx, here: str, doc: str, anchor: str) -> str:
-    return app.builder.get_relative_uri(here, doc) + (f"#{anchor}" if anchor else "")
-
-
-def _link(address: str, title: str) -> str:
-    return f'<a href="{escape(address)}">{escape(title)}</a>'
+PART = Part(below_term, (FILE,), _Glossary)

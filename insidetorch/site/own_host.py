@@ -76,11 +76,8 @@ def without_search(html: str) -> str:
 
 def strip_styles(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Take the inline style sheet off every output (``doctree-resolved``); the site links it."""
-    for node in doctree.findall(nodes.raw):
-        if "html" in node.get("format", "").split() and "<style data-insidetorch>" in node.astext():
-            text = strip_style(node.astext())
-            node.rawsource = text
-            node.children = [nodes.Text(text)]
+    for node in raw_html(doctree, "<style data-insidetorch>"):
+        rewrite(node, strip_style(node.astext()))
 
 
 def _talks_to_others(script: Any) -> bool:

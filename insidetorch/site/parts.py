@@ -8,7 +8,8 @@ from importlib import metadata
 
 from insidetorch import facts
 from insidetorch.display import Display, escape, table
-from insidetorch.site.book_ledger import Chapter, Ledger
+from insidetorch.site.book_ledger import Executed, Ledger
+from insidetorch.site.places import linked
 from insidetorch.site.stamp import counted, moment, release
 
 NO_LEDGER = (
@@ -31,7 +32,7 @@ def verified(ledger: Ledger | None, link: Callable[[str], str]) -> str:
         return NO_LEDGER
     rows = [
         [
-            Display(f'<a href="{escape(link(c.doc))}">{escape(c.title)}</a>', c.title),
+            Display(linked(link(c.doc), c.title), c.title),
             "{} of {}".format(*c.held()),
             len(c.of("verdict")),
             Display(release(c.torch, c.commit), c.torch),
@@ -59,7 +60,7 @@ def colophon(ledger: Ledger | None) -> str:
     return _facts(ledger) + _limits(ledger.chapters) + versions + _executions(ledger.chapters)
 
 
-def _limits(chapters: Sequence[Chapter]) -> str:
+def _limits(chapters: Sequence[Executed]) -> str:
     """Return the speeds that cells measured as limits of the machine, or nothing."""
     found = [(chapter, record) for chapter in chapters for record in chapter.of("limits")]
     rows = [[name, value, chapter.title] for chapter, r in found for name, value in r["rows"]]
@@ -93,7 +94,7 @@ def _facts(ledger: Ledger) -> str:
     )
 
 
-def _executions(chapters: Sequence[Chapter]) -> str:
+def _executions(chapters: Sequence[Executed]) -> str:
     rows: list[list[object]] = [
         [
             chapter.title,
@@ -115,7 +116,7 @@ def _executions(chapters: Sequence[Chapter]) -> str:
     ).html
 
 
-def _warnings(chapter: Chapter) -> str:
+def _warnings(chapter: Executed) -> str:
     found = chapter.of("warning")
     if not found:
         return "none"
@@ -123,12 +124,12 @@ def _warnings(chapter: Chapter) -> str:
     return f"{len(found)}, of which {declared} expected by the text"
 
 
-def _claims(chapters: Sequence[Chapter]) -> tuple[int, int]:
+def _claims(chapters: Sequence[Executed]) -> tuple[int, int]:
     pairs = [chapter.held() for chapter in chapters]
     return sum(held for held, _ in pairs), sum(claims for _, claims in pairs)
 
 
-def _gpu(chapters: Sequence[Chapter]) -> str:
+def _gpu(chapters: Sequence[Executed]) -> str:
     """Return how many cells are for a GPU, and what became of them."""
     states = Counter(str(cell.get("state")) for c in chapters for cell in c.of("cuda"))
     if not states:

@@ -9,6 +9,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from insidetorch.display import escape
 from insidetorch.drift import lockfile
 
 GENERATED = "insidetorch_parts"
@@ -80,6 +81,11 @@ def in_order(env: BuildEnvironment) -> list[str]:
 def titles(env: BuildEnvironment) -> dict[str, str]:
     """Return the title of each document."""
     return {doc: title.astext() for doc, title in env.titles.items()}
+
+
+def linked(address: str, text: str) -> str:
+    """Return a link as HTML."""
+    return f'<a href="{escape(address)}">{escape(text)}</a>'
 
 
 def book_folder(source: Path) -> Path:

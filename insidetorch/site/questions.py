@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
+from msgspec import Meta
+
+from insidetorch.decode import Words, Written, decode
 from insidetorch.display import escape
-from insidetorch.errors import BookError
-from insidetorch.site.places import Place
-from insidetorch.site.written import read_list
+from insidetorch.site.part import PageContext
+from insidetorch.site.places import Place, in_order, linked
+
+FILE = "book/questions.yml"
 
 
-@dataclass(frozen=True)
-class Question:
+class Thread(Written, frozen=True):
+    """A place where a question was asked."""
+
+    title: Words
+    url: Annotated[str, Meta(pattern="^https://")]
+
+
+class Question(Written, frozen=True):
     """A question that was asked in public, in our words.
 
-    :param sources: where it was asked: titles with addresses.
+    :param sources: where it was asked.
     :param chapter: the document that answers it.
     :param anchor: the label of the section that answers it.
     """
 
-    question: str
-    sources: tuple[tuple[str, str], ...]
-    chapter: str
-    anchor: str
+    question: Words
+    sources: tuple[Thread, ...]
+    chapter: Words
+    anchor: Words
 
 
 def read_questions(path: Path) -> list[Question]:
@@ -33,20 +43,22 @@ def read_questions(path: Path) -> list[Question]:
 
     :raises BookError: the file is missing, or an entry is malformed; the message names it.
     """
+    return decode(list[Question], path)
+
+
+def html(page: PageContext) -> str:
+    """Return the questions that have their sections; complain of the others."""
     found = []
-    for number, entry in enumerate(read_list(path, "questions"), start=1):
-        try:
-            sources = tuple((str(s["title"]), str(s["url"])) for s in entry["sources"])
-            question = Question(entry["question"], sources, entry["chapter"], entry["anchor"])
-        except (KeyError, TypeError) as error:
-            raise BookError(
-                f"{path.name}: entry {number} lacks {error}; it needs a question, a chapter, an "
-                "anchor, and sources with a title and a url."
-            ) from error
-        if not all(url.startswith("https://") for _, url in sources):
-            raise BookError(f"{path.name}: entry {number} has a source without an https address.")
-        found.append(question)
-    return found
+    for question in read_questions(page.source / FILE):
+        place = page.places.find(question.anchor)
+        if place is None or place.doc != question.chapter:
+            page.complain(
+                f"{FILE}: {question.chapter} has no label {question.anchor!r}, which should "
+                f"answer {question.question!r}; mend the entry."
+            )
+        else:
+            found.append((question, place))
+    return answered(found, in_order(page.app.env), page.link)
 
 
 def answered(
@@ -62,8 +74,7 @@ def answered(
     ordered = sorted(found, key=lambda pair: (rank.get(pair[1].doc, len(rank)), pair[1].number))
     chapters = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].doc)]
     contents = " ".join(
-        f'<a href="#{_id(group[0][1])}">{escape(group[0][1].page)} ({len(group)})</a>'
-        for group in chapters
+        linked(f"#{_id(group[0][1])}", f"{group[0][1].page} ({len(group)})") for group in chapters
     )
     return (
         f'<div class="it-questions"><nav class="it-letters" aria-label="Chapters">{contents}</nav>'
@@ -72,7 +83,7 @@ def answered(
 
 
 def _chapter(group: Sequence[tuple[Question, Place]], link: Callable[[str], str]) -> str:
-    parts = [f'<h2 id="{_id(group[0][1])}">{escape(group[0][1].page)}</h2>']
+    parts = [f'<h2 id="{escape(_id(group[0][1]))}">{escape(group[0][1].page)}</h2>']
     for section, pairs in groupby(group, key=lambda pair: pair[1].section):
         items = "".join(
             _item(question, f"{link(place.doc)}#{place.anchor}") for question, place in pairs
@@ -82,16 +93,14 @@ def _chapter(group: Sequence[tuple[Question, Place]], link: Callable[[str], str]
 
 
 def _item(question: Question, address: str) -> str:
-    asked = "; ".join(
-        f'<a href="{escape(url)}">{escape(title)}</a>' for title, url in question.sources
-    )
+    asked = "; ".join(linked(thread.url, thread.title) for thread in question.sources)
     count = len(question.sources)
     return (
-        f'<li><a href="{escape(address)}">{escape(question.question)}</a>'
+        f"<li>{linked(address, question.question)}"
         f'<details class="it-asked"><summary>Asked in {count} thread{"s" * (count > 1)}</summary>'
         f"{asked}</details></li>"
     )
 
 
 def _id(place: Place) -> str:
-    return f"questions-{escape(place.doc.rsplit('/', 1)[-1])}"
+    return f"questions-{place.doc.rsplit('/', 1)[-1]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
-from insidetorch.drift import run
+from insidetorch.claims import Verdict, read_verdicts
 from insidetorch.errors import BookError
 from insidetorch.site import coverage, own_host, references, verdicts
 from insidetorch.site.bibliography import (
@@ -24,55 +22,64 @@ from insidetorch.site.bibliography import (
     state,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
-from insidetorch.site.places import book_folder
+from insidetorch.site.part import PageContext
+from insidetorch.site.parts import NO_LEDGER
 
 logger = logging.getLogger(__name__)
 
 BIBLIOGRAPHY, SUBJECTS, VERDICTS = "book/references.bib", "book/subjects.yml", "book/verdicts.yml"
+FILES = (BIBLIOGRAPHY, SUBJECTS, VERDICTS)
 LIST_PAGE, VERDICT_PAGE = "book/references", "book/verdicts"
 _SCRIPT = "filter.js"
-_PARTS = ("reading-list", "verdicts", "survival")
-_HAS_FILTER = "insidetorch_filter"
-
-
-class reading_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
-    """Stands for a part made from the reading list until the page is written."""
-
-
-class _ReadingPart(SphinxDirective):
-    """Place a part that is made from the reading list, the verdicts and the ledger."""
-
-    def run(self) -> list[nodes.Node]:
-        source = Path(self.env.srcdir)
-        files = [source / name for name in (BIBLIOGRAPHY, SUBJECTS, VERDICTS)]
-        files += [
-            source / self.config.insidetorch_ledger,
-            *(book_folder(source) / "data").rglob("*.*"),
-        ]
-        for file in files:
-            if file.is_file():
-                self.env.note_dependency(os.path.relpath(file, source))
-        if self.name == "reading-list":
-            self.env.metadata[self.env.docname][_HAS_FILTER] = True
-        return [reading_part(kind=self.name)]
 
 
 def register(app: Sphinx) -> None:
     """Add the reading list to the book's extension."""
-    app.add_node(reading_part)
-    for name in _PARTS:
-        app.add_directive(name, _ReadingPart)
     app.connect("builder-inited", _write_script)
     app.connect("env-check-consistency", _check)
     app.connect("doctree-resolved", _anchor_verdicts)
-    app.connect("doctree-resolved", _fill)
+    app.connect("doctree-resolved", _drop_citations)
     app.connect("html-page-context", _add_script)
+
+
+def listed(page: PageContext) -> str:
+    """Return the list."""
+    entries = read_references(page.source / BIBLIOGRAPHY)
+    subjects = read_subjects(page.source / SUBJECTS)
+    given = read_verdicts(page.source / VERDICTS)
+    states = states_of(entries, subjects, given, page.app.env.found_docs, page.ledger)
+    return references.page(
+        [one for one in entries if one.id in states],
+        subjects,
+        states,
+        lambda doc: (page.link(doc), page.titles[doc]),
+        page.link(VERDICT_PAGE, verdicts.anchor("")),
+    )
+
+
+def settled(page: PageContext) -> str:
+    """Return the verdicts that cells gave."""
+    found = _settled(page)
+    if found is None:
+        return NO_LEDGER
+    return verdicts.page(found, page.drift.results, page.link, page.link(LIST_PAGE))
+
+
+def survival(page: PageContext) -> str:
+    """Return the figure of the verdicts by year."""
+    found = _settled(page)
+    return NO_LEDGER if found is None else verdicts.survival(found)
+
+
+def _settled(page: PageContext) -> list[verdicts.Settled] | None:
+    given = read_verdicts(page.source / VERDICTS)
+    return verdicts.settled(given, page.ledger) if page.ledger else None
 
 
 def states_of(
     listed: list[Reference],
     subjects: list[Subject],
-    given: list[verdicts.Verdict],
+    given: list[Verdict],
     docs: set[str],
     ledger: Ledger | None,
 ) -> dict[str, State]:
@@ -88,49 +95,9 @@ def states_of(
     on: dict[str, dict[str, str]] = {}
     for verdict in done:
         for source in verdict.sources:
-            on.setdefault(source.ref, {})[verdict.id] = verdict.chapter
+            on.setdefault(source.ref or "", {})[verdict.id] = verdict.chapter
     found = {one.id: state(one, known, docs, on.get(one.id, {})) for one in listed}
     return {id: one for id, one in found.items() if one is not None}
-
-
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Put the parts into a page that is about to be written."""
-    parts = list(doctree.findall(reading_part))
-    if app.builder.format != "html" or not parts:
-        return
-    for node in parts:
-        try:
-            html = _part(app, node["kind"], docname)
-        except BookError as error:
-            html = ""
-            logger.warning("%s", error, location=node)
-        node.replace_self(nodes.raw("", html, format="html"))
-    # The entries that citations lead to are in the list itself, under the same ids.
-    for node in list(doctree.findall(nodes.citation)):
-        node.parent.remove(node)
-
-
-def _part(app: Sphinx, kind: str, docname: str) -> str:
-    source = Path(app.srcdir)
-    ledger = read_ledger(source / app.config.insidetorch_ledger)
-    given = verdicts.read_verdicts(source / VERDICTS)
-
-    def address(doc: str) -> str:
-        known = doc in app.env.found_docs
-        return str(app.builder.get_relative_uri(docname, doc)) if known else ""
-
-    if kind != "reading-list":
-        results = run.stored(book_folder(source) / "data" / "drift")
-        return verdicts.part(kind, given, ledger, results, address, address(LIST_PAGE))
-    listed, subjects = read_references(source / BIBLIOGRAPHY), read_subjects(source / SUBJECTS)
-    states = states_of(listed, subjects, given, app.env.found_docs, ledger)
-
-    def link(doc: str) -> tuple[str, str]:
-        return address(doc), app.env.titles[doc].astext()
-
-    whole = [one for one in listed if one.id in states]
-    beginning = f"{address(VERDICT_PAGE)}#{verdicts.anchor('')}"
-    return references.page(whole, subjects, states, link, beginning)
 
 
 def _check(app: Sphinx, env: BuildEnvironment) -> None:
@@ -142,7 +109,7 @@ def _check(app: Sphinx, env: BuildEnvironment) -> None:
         found = coverage.problems(
             read_references(source / BIBLIOGRAPHY),
             read_subjects(source / SUBJECTS),
-            verdicts.read_verdicts(source / VERDICTS),
+            read_verdicts(source / VERDICTS),
             env.found_docs,
             read_ledger(source / app.config.insidetorch_ledger),
         )
@@ -164,6 +131,13 @@ def _anchor_verdicts(app: Sphinx, doctree: nodes.document, docname: str) -> None
             own_host.rewrite(node, verdicts.anchored(node.astext(), ids))
 
 
+def _drop_citations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Take the entries that citations lead to away: the list itself has them, with the same ids."""
+    if docname == LIST_PAGE:
+        for node in list(doctree.findall(nodes.citation)):
+            node.parent.remove(node)
+
+
 def _write_script(app: Sphinx) -> None:
     own_host.add_file(app, "insidetorch.site", _SCRIPT)
 
@@ -171,5 +145,5 @@ def _write_script(app: Sphinx) -> None:
 def _add_script(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
-    if app.env.metadata.get(pagename, {}).get(_HAS_FILTER):
+    if pagename == LIST_PAGE:
         app.add_js_file(_SCRIPT, loading_method="defer")

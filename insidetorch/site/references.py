@@ -17,6 +17,7 @@ from insidetorch.site.bibliography import (
     State,
     Subject,
 )
+from insidetorch.site.places import linked
 
 Link = Callable[[str], tuple[str, str]]
 """Takes a document; returns its address relative to the page, and its title."""
@@ -44,9 +45,7 @@ def page(
         for subject in subjects
     }
     used = [subject for subject in subjects if first[subject.id]]
-    jump = " · ".join(
-        f'<a href="#subject-{escape(one.id)}">{escape(one.title)}</a>' for one in used
-    )
+    jump = " · ".join(linked(f"#subject-{one.id}", one.title) for one in used)
     sections = "".join(
         _section(subject, first[subject.id], states, link, verdicts) for subject in used
     )
@@ -120,14 +119,11 @@ def _item(reference: Reference, state: State, link: Link, verdicts: str) -> str:
 
 
 def _state(state: State, link: Link, verdicts: str) -> str:
-    shown = ", ".join(
-        f'<a href="{escape(address)}">{escape(title)}</a>'
-        for address, title in map(link, state.chapters)
-    )
+    shown = ", ".join(linked(*link(doc)) for doc in state.chapters)
     if state.kind == SETTLED:
         count = len(state.verdicts)
         links = ", ".join(
-            f'<a href="{escape(verdicts)}{escape(id)}">{number}</a>'
+            linked(f"{verdicts}{id}", str(number))
             for number, id in enumerate(state.verdicts, start=1)
         )
         said = f"settled in {count} {'verdict' if count == 1 else 'verdicts'} ({links})"

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 import squarify
-import yaml
 
-from insidetorch.display import escape
-from insidetorch.site.book_ledger import Chapter, Ledger
+from insidetorch import facts
+from insidetorch.decode import decode
+from insidetorch.display import escape, marked
+from insidetorch.site.book_ledger import Executed, Ledger
+from insidetorch.site.part import PageContext
+from insidetorch.site.places import linked
 from insidetorch.site.tree import HEADERS, Area, area_of, areas, count_lines
-from insidetorch.site.written import marked
 
 WIDTH, GAP, TITLE = 720.0, 2.0, 17.0
 _CHARACTER = 6.2  # width of a character of the labels, in the drawing's units
 
-Box = tuple[float, float, float, float]  # x, y, width, height
+Rectangle = tuple[float, float, float, float]  # x, y, width, height
+
+
+def html(page: PageContext) -> str:
+    """Return the maps of the torch that is installed where the site is built."""
+    torch = facts.torch_facts()
+    if torch is None:
+        return "<p class='it'>PyTorch is not installed where this site was built: no map.</p>"
+    return source_map(torch.root, torch.release, page.ledger, page.link)
 
 
 def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[str], str]) -> str:
@@ -39,7 +48,7 @@ def source_map(root: Path, release: str, ledger: Ledger | None, link: Callable[[
 
 
 def quoted(
-    chapters: Sequence[Chapter], drawn: list[Area], skip: str = ""
+    chapters: Sequence[Executed], drawn: list[Area], skip: str = ""
 ) -> dict[str, dict[str, int]]:
     """Return, for the path of each area, the chapters that quote it and how often.
 
@@ -56,7 +65,7 @@ def quoted(
     return found
 
 
-def rectangles(sizes: Sequence[float], width: float, height: float) -> list[Box]:
+def rectangles(sizes: Sequence[float], width: float, height: float) -> list[Rectangle]:
     """Lay areas out in a rectangle, each as near to a square as it goes.
 
     :param sizes: positive sizes, largest first.
@@ -74,8 +83,7 @@ def rectangles(sizes: Sequence[float], width: float, height: float) -> list[Box]
 @cache
 def notes() -> Mapping[str, str]:
     """Return what each folder holds, by its path as installed."""
-    text = resources.files("insidetorch.site").joinpath("directories.yml").read_text("utf-8")
-    return {str(path): str(note) for path, note in yaml.safe_load(text).items()}
+    return decode(dict[str, str], Path(__file__).parent / "directories.yml")
 
 
 @cache
@@ -85,7 +93,7 @@ def _lines(root: Path) -> dict[str, int]:
 
 def _half(
     name: str, lines: Mapping[str, int], root: str, skip: str, height: float,
-    chapters: Sequence[Chapter], link: Callable[[str], str], release: str,
+    chapters: Sequence[Executed], link: Callable[[str], str], release: str,
 ) -> str:  # fmt: skip
     tree = areas(lines, root, split=0.06, least=0.006, skip=skip)
     drawn = tree.leaves()
@@ -110,9 +118,9 @@ def _half(
     )
 
 
-def _placed(tree: Area, box: Box) -> list[tuple[Area, Box, str]]:
+def _placed(tree: Area, box: Rectangle) -> list[tuple[Area, Rectangle, str]]:
     """Place the areas inside `tree`: each with its box and the folder it is drawn in."""
-    placed: list[tuple[Area, Box, str]] = []
+    placed: list[tuple[Area, Rectangle, str]] = []
     x, y, width, height = box
     for area, (left, top, wide, high) in zip(
         tree.inside, rectangles([area.lines for area in tree.inside], width, height), strict=True
@@ -131,7 +139,7 @@ def _placed(tree: Area, box: Box) -> list[tuple[Area, Box, str]]:
 
 
 def _box(
-    area: Area, box: Box, parent: str, docs: Mapping[str, int], titles: Mapping[str, str],
+    area: Area, box: Rectangle, parent: str, docs: Mapping[str, int], titles: Mapping[str, str],
     link: Callable[[str], str],
 ) -> str:  # fmt: skip
     x, y, width, height = box[0] + GAP / 2, box[1] + GAP / 2, box[2] - GAP, box[3] - GAP
@@ -184,8 +192,7 @@ def _row(
     link: Callable[[str], str],
 ) -> str:  # fmt: skip
     chapters = ", ".join(
-        f'<a href="{escape(link(doc))}">{escape(titles[doc])}</a> ({count}×)'
-        for doc, count in docs.items()
+        f"{linked(link(doc), titles[doc])} ({count}×)" for doc, count in docs.items()
     )
     rest = "" if area.whole else ' <span class="it-soft">(the rest of it)</span>'
     share = 100 * area.lines / most

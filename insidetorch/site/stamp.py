@@ -6,18 +6,17 @@ from datetime import datetime
 
 from insidetorch.book.address import Address
 from insidetorch.display import escape
-from insidetorch.site.book_ledger import Chapter, commit_url
+from insidetorch.site.book_ledger import Executed, commit_url
+from insidetorch.site.places import linked
 
 NO_RECORD = (
     "There is no record of this chapter’s last run: the site was built without the book’s "
     "ledger, which <code>make book</code> writes."
 )
-
-
 NOWHERE = Address()
 
 
-def stamp(chapter: Chapter | None, doc: str, download: str, address: Address = NOWHERE) -> str:
+def stamp(chapter: Executed | None, doc: str, download: str, address: Address = NOWHERE) -> str:
     """Return the stamp of a chapter as HTML.
 
     :param chapter: its entry in the ledger, or None if it has none.
@@ -34,7 +33,7 @@ def stamp(chapter: Chapter | None, doc: str, download: str, address: Address = N
         ("Discuss", address.discuss(chapter.title if chapter else doc)),
     ):
         if goal:
-            links.append(f'<a href="{escape(goal)}">{name}</a>')
+            links.append(linked(goal, name))
     if chapter is None:
         return _box([f"<span>{NO_RECORD}</span>", *links])
     held, claims = chapter.held()
@@ -60,7 +59,7 @@ def release(torch: str, commit: str) -> str:
     name = f"torch {escape(torch)}"
     if not commit:
         return name
-    return f'{name} (<a href="{escape(commit_url(commit))}">{escape(commit[:7])}</a>)'
+    return f"{name} ({linked(commit_url(commit), commit[:7])})"
 
 
 def claims_held(held: int, claims: int) -> str:

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
-
-from insidetorch.display import Display, escape, table
+from insidetorch.display import Display, escape, marked, table
 from insidetorch.drift import history as past
-from insidetorch.drift import reasons, report, run
+from insidetorch.drift import report
 from insidetorch.drift.history import History, Row
 from insidetorch.drift.outcomes import text_id
-from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
-from insidetorch.site.book_ledger import Chapter, Ledger, read_ledger
-from insidetorch.site.places import book_folder
-from insidetorch.site.written import marked
+from insidetorch.site.book_ledger import Executed, Ledger
+from insidetorch.site.drift_data import DriftData
+from insidetorch.site.part import PageContext
+from insidetorch.site.places import linked
 
 Link = Callable[[str], str]
-_PARTS = ("drift-claims", "drift-differences", "drift-history", "drift-anchors", "drift-warnings")
 _MARKS = {
     "same": ("●", "the same"),
     "moved": ("◌", "the same, in another file"),
@@ -43,84 +34,19 @@ _FILLS = {"same": "--it-good", "moved": "--it-b", "other": "--it-note", "absent"
 _MOST_WORDS = 8
 
 
-class drift_part(nodes.General, nodes.Element):  # type: ignore[misc]  # docutils is untyped
-    """Stands for a generated part until the page is written."""
-
-
-@dataclass(frozen=True)
-class Data:
-    """What the page is made from.
-
-    :param results: releases on which the chapters were executed, oldest first.
-    :param reports: static reports that lie beside the build, with the differences of the code.
-    """
-
-    history: History | None
-    results: tuple[Result, ...]
-    reasons: tuple[Reason, ...]
-    reports: tuple[report.Report, ...]
-
-
-class _DriftPart(SphinxDirective):
-    """Place a part that is made from drift's data."""
-
-    def run(self) -> list[nodes.Node]:
-        root = book_folder(Path(self.env.srcdir))
-        files = [Path(self.env.srcdir) / self.config.insidetorch_ledger]
-        files += sorted((root / "data").rglob("*.*"))
-        for file in files:
-            if file.is_file():
-                self.env.note_dependency(os.path.relpath(file, self.env.srcdir))
-        return [drift_part(kind=self.name)]
-
-
-def register(app: Sphinx) -> None:
-    """Add the page's directives to the book's extension."""
-    app.add_node(drift_part)
-    for name in _PARTS:
-        app.add_directive(name, _DriftPart)
-    app.connect("doctree-resolved", _fill)
-
-
-def read_data(root: Path, reports: Path) -> Data:
-    """Read what drift stored.
-
-    :param root: the book's folder.
-    :param reports: where `drift` leaves its static reports.
-    :raises BookError: a file is there and cannot be read.
-    """
-    folder = root / "data" / "drift"
-    file = folder / past.NAME
-    known = past.parse(file.read_text(encoding="utf-8"), file.name) if file.is_file() else None
-    made = [
-        report.from_json(json.loads(path.read_text(encoding="utf-8")), path.name)
-        for path in sorted(reports.glob("*/static.json"))
-    ]
-    return Data(known, tuple(run.stored(folder)), tuple(reasons.read(folder)), tuple(made))
-
-
-def part(kind: str, data: Data, ledger: Ledger | None, link: Link) -> str:
-    """Return one part of the page as HTML."""
-    if kind == "drift-claims":
-        return claims(data, ledger, link)
-    if kind == "drift-differences":
-        return differences(data, link) + code_differences(data, link)
-    if kind == "drift-history":
-        return figure(data.history)
-    if kind == "drift-anchors":
-        return anchors(data.history, ledger, link)
-    return warnings(ledger, link)
-
-
-def claims(data: Data, ledger: Ledger | None, link: Link) -> str:
+def claims(data: DriftData, ledger: Ledger | None, link: Link) -> str:
     """Return the matrix of claims and verdicts over the releases, by chapter."""
     if ledger is None:
         return _sentence("The site was built without a record of the last execution: no claims.")
     return "".join(_claims_of(chapter, data.results, link) for chapter in ledger.chapters)
 
 
-def differences(data: Data, link: Link) -> str:
-    """Return what differed when the chapters were executed on other releases, with reasons."""
+def differences(data: DriftData, ledger: Ledger | None, link: Link) -> str:
+    """Return what differs on other releases: when chapters are executed, and in their code."""
+    return _executed(data, link) + "".join(_report(one, link) for one in data.reports)
+
+
+def _executed(data: DriftData, link: Link) -> str:
     if not data.results:
         return _sentence("The chapters have not been executed on another release yet.")
     words = {"failed": "no longer holds", "error": "stops with an error", "missing": "not reached"}
@@ -146,39 +72,38 @@ def differences(data: Data, link: Link) -> str:
     return said + table(["Release", "Where", "What", "Why it stands"], rows).html
 
 
-def code_differences(data: Data, link: Link) -> str:
-    """Return the static findings to look at, each with its folded difference."""
-    return "".join(_report(one, link) for one in data.reports)
-
-
-def figure(history: History | None) -> str:
+def figure(data: DriftData, ledger: Ledger | None, link: Link) -> str:
     """Return bars, one for each release: how many anchors are there as they are in this book."""
+    history = data.history
     if history is None or not history.rows:
         return _sentence("The anchors have not been compared with other releases yet.")
-    chapters = list(dict.fromkeys(row.chapter for row in history.rows))
     drawn = [_bars("The whole book", history, history.rows)]
-    if len(chapters) > 1:
-        drawn += [
-            _bars(doc, history, [row for row in history.rows if row.chapter == doc])
-            for doc in chapters
-        ]
+    by_chapter = _by_chapter(history)
+    if len(by_chapter) > 1:
+        drawn += [_bars(doc, history, rows) for doc, rows in by_chapter.items()]
     return f'<div class="it">{_legend()}{"".join(drawn)}</div>'
 
 
-def anchors(history: History | None, ledger: Ledger | None, link: Link) -> str:
+def anchors(data: DriftData, ledger: Ledger | None, link: Link) -> str:
     """Return the matrix of anchors over releases, by chapter, with the age of each."""
+    history = data.history
     if history is None:
         return _sentence("The anchors have not been compared with other releases yet.")
     titles = {chapter.doc: chapter.title for chapter in ledger.chapters} if ledger else {}
-    by_chapter: dict[str, list[Row]] = {}
-    for row in history.rows:
-        by_chapter.setdefault(row.chapter, []).append(row)
     return "".join(
-        _anchors_of(doc, titles.get(doc), rows, history, link) for doc, rows in by_chapter.items()
+        _anchors_of(doc, titles.get(doc), rows, history, link)
+        for doc, rows in _by_chapter(history).items()
     )
 
 
-def warnings(ledger: Ledger | None, link: Link) -> str:
+def _by_chapter(history: History) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in history.rows:
+        found.setdefault(row.chapter, []).append(row)
+    return found
+
+
+def warnings(data: DriftData, ledger: Ledger | None, link: Link) -> str:
     """Return the deprecations that the chapters met when they were last executed."""
     rows: list[list[object]] = [
         [
@@ -198,7 +123,7 @@ def warnings(ledger: Ledger | None, link: Link) -> str:
     ).html
 
 
-def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
+def _claims_of(chapter: Executed, results: Sequence[Result], link: Link) -> str:
     ran = [result for result in results if chapter.doc in result.held]
     rows: list[list[object]] = []
     held = [0] * len(ran)
@@ -210,8 +135,8 @@ def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
         held = [count + (state == "held") for count, state in zip(held, states, strict=True)]
         rows.append([
             _link(_to(link(chapter.doc), text), marked(text), text),
-            _mark("held" if record.get("held") else "failed"),
-            *map(_mark, states),
+            _mark(*_SIGNS["held" if record.get("held") else "failed"]),
+            *(_mark(*_SIGNS[state]) for state in states),
         ])  # fmt: skip
     if not rows:
         return ""
@@ -224,7 +149,7 @@ def _claims_of(chapter: Chapter, results: Sequence[Result], link: Link) -> str:
     return _folded(summary, table(header, rows, caption=f"Sentences of “{chapter.title}”").html)
 
 
-def chapter_held(chapter: Chapter) -> int:
+def chapter_held(chapter: Executed) -> int:
     """Return how many claims and verdicts of a chapter held."""
     return sum(bool(record.get("held")) for record in chapter.of("claim") + chapter.of("verdict"))
 
@@ -236,8 +161,7 @@ def _state(result: Result, doc: str, text: str) -> str:
     return "held" if text_id(text) in result.held[doc] else "unknown"
 
 
-def _mark(state: str) -> Display:
-    sign, word = _SIGNS[state]
+def _mark(sign: str, word: str) -> Display:
     return Display(f'<span role="img" aria-label="{word}" title="{word}">{sign}</span>', word)
 
 
@@ -248,9 +172,7 @@ def _report(one: report.Report, link: Link) -> str:
         anchor: Mapping[str, Any] = finding["anchor"]
         doc = anchor["chapter"]
         name = f"<code>{escape(anchor['target'])}</code>"
-        where = (
-            f'<a href="{escape(link(doc))}">{escape(doc)}</a>' if anchor["cells"] else escape(doc)
-        )
+        where = linked(link(doc), doc) if anchor["cells"] else escape(doc)
         said = "; ".join([*finding["breakages"][:6], *finding["near"]])
         diff = "\n".join(finding["diff"])
         body = f"<pre>{escape(diff)}</pre>" if diff else ""
@@ -276,18 +198,13 @@ def _anchors_of(
             _link(address, name, row.target) if title else Display(name, row.target),
             "shown" if row.kind == "excerpt" else "used",
             age,
-            *map(_state_mark, history.states(row)),
+            *(_mark(*_MARKS[state]) for state in history.states(row)),
         ])  # fmt: skip
     header = ["What", "How", "Unchanged since", *history.releases]
     still = sum(len({*history.states(row)} - {"moved"}) == 1 for row in rows)
     name = title or "The toolkit's private names"
     summary = f"{name}: {still} of {len(rows)} the same in all {len(history.releases)} releases"
     return _folded(summary, table(header, body, caption=f"What “{name}” rests on").html)
-
-
-def _state_mark(state: str) -> Display:
-    sign, word = _MARKS[state]
-    return Display(f'<span role="img" aria-label="{word}" title="{word}">{sign}</span>', word)
 
 
 def _bars(title: str, history: History, rows: Sequence[Row]) -> str:
@@ -349,20 +266,16 @@ def _to(address: str, text: str) -> str:
     return f"{address}#:~:text={quote(words, safe='')}"
 
 
-def _fill(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    if app.builder.format != "html":
-        return
-    parts = list(doctree.findall(drift_part))
-    if not parts:
-        return
-    source = Path(app.srcdir)
-    root, path = book_folder(source), source / app.config.insidetorch_ledger
-    ledger, data = read_ledger(path), read_data(root, root / "_build" / "drift")
+PARTS = {
+    "drift-claims": claims,
+    "drift-differences": differences,
+    "drift-history": figure,
+    "drift-anchors": anchors,
+    "drift-warnings": warnings,
+}
+"""What makes each part of the page."""
 
-    def link(doc: str) -> str:
-        known = doc in app.env.found_docs
-        return str(app.builder.get_relative_uri(docname, doc)) if known else ""
 
-    for node in parts:
-        html = part(node["kind"], data, ledger, link)
-        node.replace_self(nodes.raw("", html, format="html"))
+def html(name: str, page: PageContext) -> str:
+    """Return one part of the page."""
+    return PARTS[name](page.drift, page.ledger, page.link)

@@ -6,48 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from insidetorch.display import escape
+from insidetorch.claims import OUTCOMES, Citation, Verdict
+from insidetorch.display import escape, marked
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.run import Result
-from insidetorch.errors import BookError
-from insidetorch.site.book_ledger import Chapter, Ledger
-from insidetorch.site.parts import NO_LEDGER
-from insidetorch.site.written import read_list
+from insidetorch.site.book_ledger import Executed, Ledger
+from insidetorch.site.places import linked
 
-OUTCOMES = {"confirmed": "Confirmed", "until": "True until", "refuted": "Refuted"}
 _FILLS = {"confirmed": "--it-good", "until": "--it-note", "refuted": "--it-bad"}
 _WORDS = {"confirmed": "still so", "until": "so until a later release", "refuted": "not so"}
 _VALUE = 120
-
-
-@dataclass(frozen=True)
-class Source:
-    """A text that says a sentence.
-
-    :param year: when it was written, as given.
-    :param ref: its key in the bibliography; empty if it is not on the reading list.
-    :param where: the place in the text.
-    """
-
-    title: str
-    year: str
-    url: str
-    ref: str
-    where: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A sentence that circulates, in our words, and the chapter that settles it."""
-
-    id: str
-    sentence: str
-    sources: tuple[Source, ...]
-    chapter: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +27,7 @@ class Settled:
 
     verdict: Verdict
     record: Mapping[str, Any]
-    chapter: Chapter
+    chapter: Executed
 
     @property
     def outcome(self) -> str:
@@ -66,36 +37,11 @@ class Settled:
     @property
     def year(self) -> int | None:
         """The year of the earliest text that says the sentence, None if no text has a year."""
-        years = [int(one.year) for one in self.verdict.sources if one.year.isdigit()]
-        return min(years, default=None)
+        return min((one.year for one in self.verdict.sources if one.year), default=None)
 
 
 Link = Callable[[str], str]
 """Returns the address of a document relative to the page."""
-
-
-def read_verdicts(path: Path) -> list[Verdict]:
-    """Read the verdicts.
-
-    :raises BookError: the file is missing or broken, or an entry is malformed; the message names
-        it.
-    """
-    found = []
-    for number, entry in enumerate(read_list(path, "sentences, each with an id"), start=1):
-        try:
-            sources = tuple(
-                Source(
-                    *(str(one.get(key) or "") for key in ("title", "year", "url", "ref", "where"))
-                )
-                for one in entry["sources"]
-            )
-            found.append(Verdict(entry["id"], entry["sentence"], sources, entry["chapter"]))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise BookError(
-                f"{path.name}: entry {number} cannot be used ({error}); it needs an id, a "
-                "sentence, a chapter, and sources with a title."
-            ) from error
-    return found
 
 
 def settled(verdicts: Sequence[Verdict], ledger: Ledger) -> list[Settled]:
@@ -192,19 +138,6 @@ def survival(found: Sequence[Settled]) -> str:
     )
 
 
-def part(
-    kind: str, verdicts: Sequence[Verdict], ledger: Ledger | None, results: Sequence[Result],
-    link: Link, references: str,
-) -> str:  # fmt: skip
-    """Return one part of the page of verdicts; without a ledger, a sentence that says so."""
-    if ledger is None:
-        return NO_LEDGER
-    found = settled(verdicts, ledger)
-    if kind == "survival":
-        return survival(found)
-    return page(found, results, link, references)
-
-
 def _item(one: Settled, results: Sequence[Result], link: Link, references: str) -> str:
     record, id = one.record, one.verdict.id
     held = bool(record.get("held"))
@@ -212,21 +145,22 @@ def _item(one: Settled, results: Sequence[Result], link: Link, references: str) 
     kind = one.outcome if held else "failed"
     sources = "; ".join(_source(source, references) for source in one.verdict.sources)
     now = str(record.get("now") or "")
-    said = f"<p>{_inline(now)}</p>" if now else ""
+    said = f"<p>{marked(now)}</p>" if now else ""
     values = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(shorten(str(value), _VALUE, placeholder=' …'))}"
         "</dd></div>"
         for name, value in (record.get("values") or {}).items()
     )
     values = f'<dl class="it-values">{values}</dl>' if values else ""
-    cell = f"{link(one.chapter.doc)}#{anchor(id)}"
+    address = f"{link(one.chapter.doc)}#{anchor(id)}"
+    cell = linked(address, f"Code cell {record.get('cell')}")
     others = elsewhere(one, results)
     return (
         f'<div class="it it-verdict it-{kind}" id="{escape(anchor(id))}">'
         f'<p class="it-label"><strong>{escape(label if held else "Evidence failed")}</strong></p>'
-        f"<blockquote><p>{_inline(one.verdict.sentence)}</p><footer>{sources}</footer></blockquote>"
-        f'{said}{values}<p class="it-ran"><a href="{escape(cell)}">Code cell {record.get("cell")}'
-        f"</a> ran on torch {escape(one.chapter.torch.split('+')[0])}{escape(others)}.</p></div>"
+        f"<blockquote><p>{marked(one.verdict.sentence)}</p><footer>{sources}</footer></blockquote>"
+        f'{said}{values}<p class="it-ran">{cell} ran on torch '
+        f"{escape(one.chapter.torch.split('+')[0])}{escape(others)}.</p></div>"
     )
 
 
@@ -243,19 +177,8 @@ def elsewhere(one: Settled, results: Sequence[Result]) -> str:
     return said + (f"; otherwise on {', '.join(other)}" if other else "")
 
 
-def _source(source: Source, references: str) -> str:
-    title = escape(source.title)
-    if source.url:
-        title = f'<a href="{escape(source.url)}">{title}</a>'
-    rest = ", ".join(part for part in (source.year, source.where) if part)
-    listed = (
-        f' (<a href="{escape(references)}#ref-{escape(source.ref)}">on the reading list</a>)'
-        if source.ref
-        else ""
-    )
-    return title + (f", {escape(rest)}" if rest else "") + listed
-
-
-def _inline(text: str) -> str:
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(pieces))
+def _source(source: Citation, references: str) -> str:
+    title = linked(source.url, source.title) if source.url else escape(source.title)
+    rest = ", ".join(str(part) for part in (source.year, source.where) if part)
+    listed = linked(f"{references}#ref-{source.ref}", "on the reading list") if source.ref else ""
+    return title + (f", {escape(rest)}" if rest else "") + (f" ({listed})" if listed else "")
