@@ -41,6 +41,7 @@ _APIS = (
     "torch.autograd.graph.saved_tensors_hooks", "torch.matmul", "torch.no_grad", "torch.tensor",
 )  # fmt: skip
 DOC = "notebooks/sample"
+_OTHER_BACKEND = re.compile(r"(?:(?:MPS|XPU|MTIA|Mkldnn|Sparse|Nested|Quantized)\w*(?:, )?)+")
 
 
 def copy(folder: Path) -> Tree:
@@ -149,7 +150,9 @@ def touches(mutation: Mutation, anchor: Anchor) -> bool:
     places += [(mutation.also[0], mutation.also[2])] if mutation.also else []
     if anchor.kind == "api" and anchor.file == OPERATORS:
         same = mutation.symbol.split(".")[0] == anchor.symbol
-        return mutation.file == OPERATORS and same
+        return mutation.file in _YAML and same
+    if anchor.file == OPERATORS and mutation.file == FILES["derivatives.yaml"]:
+        return mutation.symbol == anchor.symbol  # the derivative of what the excerpt shows
     if mutation.swapped:
         places.append((mutation.file, (mutation.swapped, mutation.swapped)))
         if anchor.lines[0] == anchor.lines[1]:
@@ -487,15 +490,26 @@ def yaml_schema(tree: Tree, file: str, draw: random.Random) -> Mutation | None:
 
 def yaml_value(tree: Tree, file: str, draw: random.Random) -> Mutation | None:
     """Change another value of an entry."""
+    return _value(tree, file, draw, neutral=False)
+
+
+def yaml_backend(tree: Tree, file: str, draw: random.Random) -> Mutation | None:
+    """Change the kernel of a backend that the book does not speak of."""
+    return _value(tree, file, draw, neutral=True)
+
+
+def _value(tree: Tree, file: str, draw: random.Random, *, neutral: bool) -> Mutation | None:
     got = _entry(tree, file, draw)
     if got is None or got[0].definition.last == got[0].definition.first:
         return None
     found, lines = got
     row = found.definition.last - 1
-    if not re.match(r"\s+\w+: [\w:]+\s*$", lines[row]):
+    value = re.match(r"\s+([\w, ]+): [\w:]+\s*$", lines[row])
+    if value is None or neutral != bool(_OTHER_BACKEND.fullmatch(value[1])):
         return None
     lines[row] = lines[row].rstrip() + "_mutated\n"
-    return _made("yaml_value", file, found, (row + 1, row + 1), lines)
+    kind = "yaml_backend" if neutral else "yaml_value"
+    return _made(kind, file, found, (row + 1, row + 1), lines, neutral=neutral)
 
 
 def yaml_remove(tree: Tree, file: str, draw: random.Random) -> Mutation | None:
@@ -538,4 +552,5 @@ _KINDS: tuple[tuple[Mutator, tuple[str, ...]], ...] = (
         cpp_rename, cpp_parameter, cpp_body, cpp_swap, cpp_move, cpp_comment, cpp_space,
     )),
     *((mutate, _YAML) for mutate in (yaml_schema, yaml_value, yaml_remove, yaml_comment)),
+    (yaml_backend, (OPERATORS,)),
 )  # fmt: skip

@@ -8,9 +8,10 @@ import pytest
 
 from insidetorch.drift import compare as drift
 from insidetorch.drift.anchors import Anchor, api
-from insidetorch.drift.compare import RANKS, Finding, compare, severity
+from insidetorch.drift.compare import compare
 from insidetorch.drift.definitions import OPERATORS, definitions
 from insidetorch.drift.deprecations import deprecation
+from insidetorch.drift.findings import Finding
 from insidetorch.drift.trees import Tree
 
 HEADER = "torch/include/c10/a.h"
@@ -102,7 +103,7 @@ def test_comments_docstrings_and_layout_are_no_change() -> None:
     said = ("first = value", '"""Docs."""\n# margin\n        first = (\n  value)  # why')
     files = {**OLD, PYTHON: OLD[PYTHON].replace(*said)}
     (finding,) = compare([method], OLD_TREE, tree(files))
-    assert (finding.verdict, severity(finding.rank)) == ("moved", 0)
+    assert (finding.verdict, finding.severity) == ("moved", 0)
     assert after(excerpt(HEADER, "c10::Box"), a=("width;", "width /* } */ ;  // {")).verdict == (
         "unchanged"
     )
@@ -110,7 +111,7 @@ def test_comments_docstrings_and_layout_are_no_change() -> None:
 
 def test_lines_that_only_move_ask_for_nothing() -> None:
     finding = after(excerpt(HEADER, "c10::Box"), a=("namespace c10", "\n\nnamespace c10"))
-    assert (finding.verdict, severity(finding.rank)) == ("moved", 0)
+    assert (finding.verdict, finding.severity) == ("moved", 0)
     assert finding.lines == (4, 11)
 
 
@@ -118,8 +119,8 @@ def test_a_change_in_the_lines_that_are_shown_ranks_before_one_beside_them() -> 
     box = excerpt(HEADER, "c10::Box", shown=(3, 4))
     shown = after(box, a=("int height", "long height"))
     beside = after(box, a=("width * height", "height * width"))
-    assert RANKS[shown.rank] == "changed where it is shown"
-    assert RANKS[beside.rank] == "changed beside what is shown"
+    assert shown.place == "changed where it is shown"
+    assert beside.place == "changed beside what is shown"
     assert "-  int height;" in shown.diff and "+  long height;" in shown.diff
     lost = after(box, a=("int height;", ""))
     assert lost.breakages == ("c10::Box::height: member was removed",)
@@ -130,7 +131,7 @@ def test_a_definition_in_another_file_has_moved() -> None:
     files = {**OLD, HEADER: "", "torch/include/c10/b.h": OLD[HEADER]}
     (finding,) = compare([box], OLD_TREE, tree(files))
     assert (finding.verdict, finding.file) == ("moved", "torch/include/c10/b.h")
-    assert severity(finding.rank) == 1
+    assert finding.severity == 1
     declared = {**files, HEADER: "namespace c10 { struct Box; }"}
     (finding,) = compare([box], OLD_TREE, tree(declared))
     assert finding.file == "torch/include/c10/b.h"
@@ -138,7 +139,7 @@ def test_a_definition_in_another_file_has_moved() -> None:
 
 def test_what_is_gone_is_told_with_likely_places() -> None:
     finding = after(excerpt(HEADER, "c10::Box"), a=("struct Box", "struct Crate"))
-    assert (finding.verdict, severity(finding.rank)) == ("gone", 2)
+    assert (finding.verdict, finding.severity) == ("gone", 2)
     assert finding.near == (f"{HEADER}: c10::Crate",)
     finding = after(excerpt(PYTHON, "Kind.method"), a=("def method", "def renamed"))
     assert finding.near[0] == f"{PYTHON}: Kind.renamed"
@@ -175,7 +176,8 @@ def test_an_api_is_followed_by_its_public_name() -> None:
 )
 def test_griffe_names_what_breaks_callers(old: str, new: str, breakage: str) -> None:
     finding = after(named("torch.one"), a=(old, new))
-    assert (finding.verdict, severity(finding.rank)) == ("signature", 2)
+    assert (finding.verdict, finding.place) == ("signature", "signature changed")
+    assert finding.severity == 1  # whether a cell breaks is what executing it tells
     assert any(breakage in text for text in finding.breakages), finding.breakages
     assert all(text.startswith("one") for text in finding.breakages)
 
@@ -183,20 +185,20 @@ def test_griffe_names_what_breaks_callers(old: str, new: str, breakage: str) -> 
 def test_a_member_of_a_class_that_is_named_asks_for_a_look() -> None:
     kind = named("torch.Kind")
     member = after(kind, a=("def method", "def renamed"))
-    assert RANKS[member.rank] == "signature of a member changed"
-    assert severity(member.rank) == 1
+    assert member.place == "signature of a member changed"
+    assert member.severity == 1
     made = tree({**OLD, PYTHON: OLD[PYTHON] + "    def __init__(self, size, depth): ...\n"})
     less = tree({**OLD, PYTHON: OLD[PYTHON] + "    def __init__(self, size): ...\n"}, "2.0")
     anchor = api("notebooks/a", "torch.Kind", (1,), made)
     assert anchor is not None
     (constructor,) = compare([anchor], made, less)
-    assert severity(constructor.rank) == 2
+    assert constructor.place == "signature changed"
 
 
 def test_a_change_behind_a_name_asks_for_a_look_only() -> None:
     finding = after(named("torch.one"), a=("total += 1", "total += 2"))
-    assert (finding.verdict, RANKS[finding.rank]) == ("changed", "changed behind its name")
-    assert severity(finding.rank) == 1
+    assert (finding.verdict, finding.place) == ("changed", "its code changed")
+    assert finding.severity == 1
 
 
 def test_schemas_and_kernels_of_operators() -> None:
@@ -241,7 +243,7 @@ def test_what_a_wheel_does_not_carry_is_seen_in_a_checkout_alone() -> None:
     card = Anchor("notebooks/a", "excerpt", "e.cpp:f", (1,), "torch/csrc/e.cpp", "f", (0, 0), (),
                   "", "")  # fmt: skip
     (finding,) = compare([card], OLD_TREE, tree(OLD))
-    assert (finding.verdict, severity(finding.rank)) == ("unseen", 0)
+    assert (finding.verdict, finding.severity) == ("unseen", 0)
     with_it = tree({**OLD, "torch/csrc/e.cpp": "void f() {}\n"}, complete=True)
     (finding,) = compare([card], OLD_TREE, with_it)
     assert finding.verdict == "unchanged"

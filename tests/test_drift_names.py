@@ -183,5 +183,5 @@ def test_a_cell_that_is_no_python_names_nothing(tree: Tree) -> None:
 
 
 def test_private_names_are_those_listed() -> None:
-    source = 'A = _Name("torch._C.a", ("2.13",))\nB = _Name(f"x{y}")\nother("torch.b")\n'
+    source = 'A = Name("torch._C.a")\nB = Name(f"x{y}")\nother("torch.b")\n'
     assert private_names(source) == ["torch._C.a"]

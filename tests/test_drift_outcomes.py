@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from insidetorch.drift import report
+from insidetorch.drift import collect, report
 from insidetorch.drift.collect import shard
 from insidetorch.drift.outcomes import (
     ChapterRun,
     chapter_run,
     differences,
-    from_json,
     quiet,
     severity,
-    to_json,
 )
 from insidetorch.drift.reasons import read as read_reasons
 from insidetorch.drift.run import BookRun, check_shard, merge, parse, result, store, stored
@@ -136,18 +134,22 @@ def book_run(*chapters: ChapterRun, torch: str = "2.15.0+cpu") -> BookRun:
 
 def test_runs_are_written_read_and_merged(tmp_path: Path) -> None:
     one = run([claimed("holds", n="1"), warned("w")], [raised("KeyError")], stable=True)
-    assert from_json(json.loads(json.dumps(to_json(one))), "run.json") == one
+    written = {"schema": 1, **asdict(book_run(one))}
+    assert parse(json.loads(json.dumps(written)), "run.json") == book_run(one)
+    assert parse(json.dumps(written).encode(), "run.json") == book_run(one)
     two = replace(one, doc="notebooks/b")
     both = merge([book_run(one), book_run(two)])
     assert [chapter.doc for chapter in both.chapters] == ["notebooks/a", "notebooks/b"]
     with pytest.raises(BookError, match="of 2 releases"):
         merge([book_run(one), book_run(two, torch="2.14.1")])
+    both = replace(both, missing=("torch._C._gone",))
     found = result(book_run(one, torch="2.13.0"), both)
+    assert found.missing == ("torch._C._gone",)
     path = store(found, tmp_path)
     assert path.name == "2.15.0.json"
     assert stored(tmp_path) == [found]
     path.write_text("{}")
-    with pytest.raises(BookError, match="holds no result"):
+    with pytest.raises(BookError, match=r"2\.15\.0\.json cannot be read"):
         stored(tmp_path)
 
 
@@ -179,12 +181,12 @@ def test_the_report_says_how_bad_it_is_and_survives_a_round_trip() -> None:
     assert severity("deprecation") == 1
     assert report.from_json(json.loads(json.dumps(report.to_json(broken))), "x") == broken
     text = report.markdown([broken, green], "Drift")
-    assert "## torch 2.15.0: broken" in text and "## torch 2.14.1: green" in text
+    assert "- torch 2.15.0: broken" in text and "- torch 2.14.1: green" in text
     assert "no longer holds: holds" in text
     static = report.Report("2.15.0", "2.13.0", ())
     (merged,) = report.together([static, broken])
     assert merged.static == () and merged.executed == broken.executed
-    with pytest.raises(BookError, match="no drift report"):
+    with pytest.raises(BookError, match="cannot be read"):
         report.from_json({"schema": 1}, "x.json")
 
 
@@ -203,3 +205,22 @@ def test_reasons_stand_beside_what_they_explain(tmp_path: Path) -> None:
         path.write_text(bad)
         with pytest.raises(BookError, match="must be a YAML list"):
             read_reasons(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "lacks"),
+    [
+        ("def missing(): print('noise'); return ['torch._C._gone']", ["torch._C._gone"]),
+        ("def missing(): return []", []),
+        ("def missing(): import os; os._exit(11)", None),
+        ("def missing(): raise TypeError", None),
+    ],
+)
+def test_a_run_says_which_private_names_its_release_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, lacks: list[str] | None
+) -> None:
+    (tmp_path / "insidetorch").mkdir()
+    (tmp_path / "insidetorch" / "__init__.py").touch()
+    (tmp_path / "insidetorch" / "private.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    assert collect.missing() == lacks

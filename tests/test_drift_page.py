@@ -105,7 +105,7 @@ def test_the_figure_counts_the_anchors_of_each_release_and_says_so_in_words() ->
 
 def test_a_static_report_shows_its_differences_escaped() -> None:
     finding = {
-        "anchor": {"chapter": "notebooks/a", "target": "torch::Y", "cells": [2]}, "rank": 3,
+        "anchor": {"chapter": "notebooks/a", "target": "torch::Y", "cells": [2]}, "severity": 1,
         "place": "changed where it is shown", "breakages": [], "near": [], "diff": ["-a<b>", "+c"],
     }  # fmt: skip
     made = report.Report("2.15.0", "2.13.0", (finding,))

@@ -38,6 +38,11 @@ def _book_command(command: _Command) -> Callable[..., None]:
         except BookError as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(_UNUSABLE)
+        except OSError as error:
+            # Files of the book are read with sentences of their own; this is one to be written.
+            where = f"{error.filename} " if error.filename else "a file "
+            click.echo(f"Error: {where}cannot be written ({error.strerror}); mend that.", err=True)
+            sys.exit(_UNUSABLE)
 
     return run
 
@@ -63,13 +68,17 @@ def lock(book: Book, check: bool, yes: bool) -> None:
         sys.exit(1 if said else 0)
     anchors, absent = against_run(anchors_now(book, ledger, tree), tree)
     empty = lockfile.Lock(tree.public, tree.commit, ())
-    old = lockfile.read(book.lock) if book.lock.is_file() else empty
+    try:
+        old = lockfile.read(book.lock) if book.lock.is_file() else empty
+    except lockfile.Damaged as error:
+        click.echo(f"{error} All anchors are shown as new.")
+        old = empty
     new = lockfile.Lock(tree.public, tree.commit, tuple(anchors))
     lines = lockfile.describe(lockfile.changes(old, anchors))
     for line in [*absent, *lines]:
         click.echo(line)
     text = lockfile.dump(new)
-    if book.lock.is_file() and book.lock.read_text(encoding="utf-8") == text:
+    if book.lock.is_file() and book.lock.read_bytes() == text.encode():
         click.echo(f"{lockfile.NAME} is current: {len(anchors)} anchors on torch {tree.public}")
         return
     if not yes and not (sys.stdin.isatty() and click.confirm("Accept these anchors?")):
@@ -216,7 +225,7 @@ def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
             data = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise BookError(f"{path} cannot be read ({error}); make it again.") from None
-        if "chapters" in data:
+        if isinstance(data, dict) and "chapters" in data:
             one = run.parse(data, path.name)
             runs.setdefault(one.torch, []).append(one)
         else:

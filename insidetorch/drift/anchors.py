@@ -60,7 +60,7 @@ class Source:
     """What anchors of one document are gathered from.
 
     :param doc: the document.
-    :param cells: the sources of its code cells, up to the one that failed, if one did.
+    :param cells: the sources of its code cells.
     :param records: what they recorded when they ran.
     """
 
@@ -121,10 +121,12 @@ def excerpt(doc: str, record: Mapping[str, Any], tree: Tree) -> Anchor:
             f"torch {tree.release}; build the book again with `make book`."
         )
     symbol = record["symbol"]
+    # Records that older builds kept know where an excerpt begins and ends, not what it leaves out.
+    shown = tuple((a, b) for a, b in record.get("shown") or [record["lines"]])
     whole = symbol in ("", PurePosixPath(file).name)
     return Anchor(
         doc, "excerpt", record["target"], cells, file, "" if whole else symbol, (first, last),
-        ((record["lines"][0], record["lines"][1]),), sha256, record["signature"],
+        shown, sha256, record["signature"],
     )  # fmt: skip
 
 

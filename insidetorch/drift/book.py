@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from typing import Any
 from insidetorch.book.project import Chapter, Project
 from insidetorch.drift import lockfile
 from insidetorch.drift.anchors import Anchor, Source, api, gather
-from insidetorch.drift.apis import private_names
+from insidetorch.drift.apis import named_apis, private_names
 from insidetorch.drift.lockfile import Lock
 from insidetorch.drift.names import longest
+from insidetorch.drift.reached import options, reached
+from insidetorch.drift.releases import is_release
 from insidetorch.drift.trees import Tree, open_folder
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
@@ -43,7 +45,12 @@ class Book:
         return self.project.cache / "torch"
 
     def work(self, release: str) -> Path:
-        """Return the folder of what is built for one release."""
+        """Return the folder of what is built for one release.
+
+        :raises BookError: it is called what no release is, so that it may lie anywhere.
+        """
+        if not is_release(release):
+            raise BookError(f"{release!r} is no release of torch; name another wheel or folder.")
         return self.project.build / "drift" / release
 
     def chapters(self) -> list[Chapter]:
@@ -79,25 +86,65 @@ def installed() -> Tree:
 def anchors_now(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[Anchor]:
     """Return the anchors of the book as it last ran.
 
-    :raises BookError: the last run was on another release than `tree`.
+    :raises BookError: the last run was on another release than `tree`, or a chapter failed in it.
     """
+    failed = failed_in(ledger)
+    if failed:
+        raise BookError(
+            f"{failed[0]} failed in the last build, so its anchors are not known; "
+            "mend it and run `make book` first."
+        )
     if ledger["torch"] != tree.release:
         raise BookError(
             f"the book last ran on torch {ledger['torch']} and {tree.release} is installed; "
             "run `make book` first."
         )
-    anchors = gather(sources(book.chapters(), ledger), tree)
-    folder = book.project.root / TOOLKIT
-    if folder.is_dir():
-        texts = (path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
-        named = (longest(tree, name) for text in texts for name in private_names(text))
-        names = sorted({found[0] for found in named if found and found[1].kind != "module"})
-        anchors += [found for name in names if (found := api(TOOLKIT, name, (), tree))]
-    return sorted(anchors, key=lambda anchor: anchor.id)
+    read = sources(book.chapters(), ledger)
+    anchors = {anchor.id: anchor for anchor in gather(read, tree)}
+    named = {anchor.target for anchor in anchors.values()}
+    for doc, name, cells in _named_by_modules(read, book.project.root, tree):
+        if (doc == TOOLKIT or name not in named) and (found := api(doc, name, cells, tree)):
+            anchors[found.id] = found
+    return [anchors[id] for id in sorted(anchors)]
+
+
+def _named_by_modules(
+    read: Iterable[Source], root: Path, tree: Tree
+) -> Iterator[tuple[str, str, Sequence[int]]]:
+    """Yield the names that chapters rest on through the book's own modules.
+
+    Those of a miniature, and the options set through it, belong to each chapter that reaches it;
+    those of the toolkit, which every chapter rests on, to `TOOLKIT`. What cells of some chapter
+    name has its anchor there.
+
+    :return: chapter, name, and code cells, as far as cells set it.
+    """
+    ours = root / TOOLKIT.partition("/")[0]
+    toolkit: set[str] = set()
+    for path in ours.rglob("*.py"):
+        named = (longest(tree, name) for name in private_names(path.read_text(encoding="utf-8")))
+        toolkit |= {found[0] for found in named if found and found[1].kind != "module"}
+    known: dict[Path, list[str]] = {}
+    for source in read:
+        for name, cells in options(source.cells, root, tree).items():
+            yield source.doc, name, cells
+        for path, text in reached(source.cells, root).items():
+            if path not in known:
+                known[path] = list(named_apis([text], tree))
+            if path.is_relative_to(ours):
+                toolkit.update(known[path])
+            else:
+                yield from ((source.doc, name, ()) for name in known[path])
+    yield from ((TOOLKIT, name, ()) for name in sorted(toolkit))
+
+
+def failed_in(ledger: Mapping[str, Any]) -> list[str]:
+    """Return the chapters that failed in the last build."""
+    return [entry["doc"] for entry in ledger["chapters"] if entry["status"] != "ok"]
 
 
 def sources(chapters: Iterable[Chapter], ledger: Mapping[str, Any]) -> list[Source]:
-    """Return what the anchors of each chapter are gathered from; cells that never ran are not."""
+    """Return what the anchors of each chapter are gathered from."""
     entries = {entry["doc"]: entry for entry in ledger["chapters"]}
     found = []
     for chapter in chapters:
@@ -105,8 +152,6 @@ def sources(chapters: Iterable[Chapter], ledger: Mapping[str, Any]) -> list[Sour
         if entry is None:
             continue
         cells = [cell["source"] for cell in chapter.code_cells]
-        if entry["error"] is not None:
-            cells = cells[: (entry["error"]["cell"] or 1) - 1]
         found.append(Source(chapter.doc, cells, entry["records"]))
     return found
 

@@ -1,73 +1,37 @@
-"""One release against another: what became of each anchor, ranked by how it may mislead."""
+"""One release against another: what became of each anchor, ranked by how it may mislead.
+
+What is compared is the definition that an anchor stands for, with the formula of its derivative if
+it is an operator. A function that it calls is not followed: whether a change there reaches a
+sentence is what executing the chapters on the release tells.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher, unified_diff
 
+from insidetorch.drift import findings as kinds
 from insidetorch.drift.anchors import Anchor, base
-from insidetorch.drift.definitions import Found, definitions
+from insidetorch.drift.definitions import OPERATORS, Found, definitions, group
 from insidetorch.drift.deprecations import deprecation
-from insidetorch.drift.names import found_at, resolve
+from insidetorch.drift.findings import Finding
+from insidetorch.drift.meaning import same
+from insidetorch.drift.names import found_at, given_out, resolve
 from insidetorch.drift.signatures import breakages
 from insidetorch.drift.trees import UNSHIPPED, Tree
 from insidetorch.drift.where import Whereabouts, find_again
+from insidetorch.locate.definition import Language
 from insidetorch.locate.paths import absence
+from insidetorch.locate.yamls import FILES
 
-GREEN, LOOK, BROKEN = 0, 1, 2
 _OF_THE_PLATFORM = re.compile(
     r"torch/version\.py|torch/include/ATen/(?:Config|RegistrationDeclarations)\.h"
     r"|torch/include/caffe2/core/macros\.h|torch/include/ATen/ops/\w+_(?:native|dispatch)\.h"
 )
 _MOST_LINES = 300
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What became of one anchor in the other release.
-
-    :param verdict: ``unchanged``, ``moved``, ``changed``, ``signature``, ``gone``, or ``unseen``
-        (the other release, or its form at hand, does not carry such files).
-    :param rank: how much a reader may be misled, 0 the most; see `RANKS`.
-    :param file: where it is in the other release; "" if it is gone.
-    :param lines: first and last line there.
-    :param breakages: what callers notice, one line each.
-    :param diff: the unified difference of the two definitions.
-    :param near: where it may be now, if it is gone.
-    :param deprecated: how the other release says that it is deprecated, if this one does not.
-    """
-
-    anchor: Anchor
-    verdict: str
-    rank: int
-    file: str = ""
-    lines: tuple[int, int] = (0, 0)
-    breakages: tuple[str, ...] = ()
-    diff: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
-    deprecated: str = ""
-
-    @property
-    def moved_file(self) -> bool:
-        """Whether it is in another file than before."""
-        return bool(self.file) and self.file != self.anchor.file
-
-
-RANKS = (
-    "gone",
-    "signature changed",
-    "signature of a member changed",
-    "deprecated there",
-    "changed where it is shown",
-    "changed beside what is shown",
-    "changed behind its name",
-    "moved to another file",
-    "not carried",
-    "moved within its file",
-    "unchanged",
-)
+_DERIVATIVES = FILES["derivatives.yaml"]
 
 
 def compare(anchors: Sequence[Anchor], old: Tree, new: Tree) -> list[Finding]:
@@ -88,13 +52,6 @@ def compare(anchors: Sequence[Anchor], old: Tree, new: Tree) -> list[Finding]:
 def stale(anchors: Iterable[Anchor], tree: Tree) -> list[Anchor]:
     """Return the anchors that are not what `tree` has, the release they should be locked with."""
     return [anchor for anchor in anchors if base(anchor, tree) is None]
-
-
-def severity(rank: int) -> int:
-    """Return what a finding of this rank asks for: nothing (0), a look (1), mending (2)."""
-    if rank <= RANKS.index("signature changed"):
-        return BROKEN
-    return LOOK if rank <= RANKS.index("moved to another file") else GREEN
 
 
 def counterpart(
@@ -143,76 +100,94 @@ def difference(was: Found, now: Found, old: str, new: str) -> tuple[str, ...]:
     return (*lines[:_MOST_LINES], f"… {len(lines) - _MOST_LINES} more lines")
 
 
-def changed_lines(was: Found, now: Found) -> list[tuple[int, int]]:
-    """Return the stretches of the old definition's file that the new one changes; layout aside.
+def touches(was: Found, now: Found, shown: Iterable[tuple[int, int]]) -> bool:
+    """Tell whether code on lines that a chapter shows is another one; layout and comments aside.
 
-    Where lines were only added, the stretch is the two lines around.
+    Lines that were only added count where the lines on both sides are shown without a gap.
+
+    :param shown: first and last line of each stretch, in the old definition's file.
     """
-    mine, theirs = (["".join(line.split()) for line in f.definition.lines] for f in (was, now))
-    first = was.definition.first
-    return [
-        (first + start, first + end - 1) if end > start else (first + start - 1, first + start)
-        for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, False).get_opcodes()
-        if tag != "equal"
-    ]
+    language = was.definition.language
+    mine, theirs = ([_code(line, language) for line in f.definition.lines] for f in (was, now))
+    stretches = list(shown)
+    for tag, start, end, _, _ in SequenceMatcher(None, mine, theirs, False).get_opcodes():
+        first, last = was.definition.first + start, was.definition.first + end - 1
+        if tag == "equal":
+            continue
+        if start == end and any(a <= last and first <= b for a, b in stretches):
+            return True
+        numbers = (n for n in range(first, last + 1) if mine[n - was.definition.first])
+        if any(a <= n <= b for n in numbers for a, b in stretches):
+            return True
+    return False
+
+
+def _code(line: str, language: Language) -> str:
+    comment = r"(?:^|\s)//.*" if language == "cpp" else r"(?:^|\s)#.*"
+    return "".join(re.sub(comment, "", line).split())
 
 
 def _finding(anchor: Anchor, old: Tree, new: Tree) -> Finding:
-    unseen = Finding(anchor, "unseen", RANKS.index("not carried"))
     if anchor.file.endswith(UNSHIPPED):
         if not new.complete:
-            return unseen
+            return kinds.Unseen(anchor)
         there = definitions(new, anchor.file, anchor.symbol)
-        if not there:
-            return Finding(anchor, "gone", 0)
-        return Finding(anchor, "unchanged", RANKS.index("unchanged"), anchor.file)
+        return kinds.Unchanged(anchor, anchor.file) if there else kinds.Gone(anchor)
     was = base(anchor, old)
     if was is None or _OF_THE_PLATFORM.fullmatch(anchor.file):
-        return unseen
+        return kinds.Unseen(anchor)
     if new.complete and absence(anchor.file) and anchor.file not in new.paths:
-        return unseen
+        return kinds.Unseen(anchor)
     now, near = counterpart(anchor, was, old, new)
     if now is None:
-        return Finding(anchor, "gone", 0, near=near)
+        if anchor.kind == "api" and (file := given_out(new, anchor.target)):
+            return kinds.Lazy(anchor, file, (1, 1))
+        return kinds.Gone(anchor, near=near)
     return _judged(anchor, was, now, old, new)
 
 
 def _judged(anchor: Anchor, was: Found, now: Found, old: Tree, new: Tree) -> Finding:
     file, lines = now.definition.file, (now.definition.first, now.definition.last)
     mark = deprecation(now) if anchor.kind == "api" and not deprecation(was) else ""
-    broken: tuple[str, ...] = ()
-    diff: tuple[str, ...] = ()
-    if now.sha256 != was.sha256:
+    if mark or not same(was, now):
         broken = tuple(breakages(old, was, new, now))
+        kind = _kind(anchor, was, now, broken)
+        if mark and kind is not kinds.Signature:
+            kind = kinds.Deprecated
         diff = difference(was, now, old.release, new.release)
-        verdict = "signature" if broken else "changed"
-        rank = _rank(anchor, was, now, broken)
-    elif file != anchor.file:
-        verdict, rank = "moved", "moved to another file"
-    elif anchor.sha256 and lines != anchor.lines:
-        verdict, rank = "moved", "moved within its file"
-    else:
-        verdict, rank = "unchanged", "unchanged"
-    place = RANKS.index(rank)
-    if mark:
-        place = min(place, RANKS.index("deprecated there"))
-    return Finding(anchor, verdict, place, file, lines, broken, diff, deprecated=mark)
+        return kind(anchor, file, lines, broken, diff, deprecated=mark)
+    derivative = _derivative(anchor, old, new)
+    if derivative:
+        return kinds.Derivative(anchor, file, lines, diff=derivative)
+    if file != anchor.file:
+        return kinds.MovedFile(anchor, file, lines)
+    if now.sha256 != was.sha256:
+        diff = difference(was, now, old.release, new.release)
+        return kinds.Restyled(anchor, file, lines, diff=diff)
+    moved = anchor.sha256 and lines != anchor.lines
+    return (kinds.MovedWithin if moved else kinds.Unchanged)(anchor, file, lines)
 
 
-def _rank(anchor: Anchor, was: Found, now: Found, broken: Sequence[str]) -> str:
-    if anchor.kind == "api":
-        if not broken:
-            return "changed behind its name"
-        whole = not all(_of_a_member(one, was.definition.symbol) for one in broken)
-        return "signature changed" if whole else "signature of a member changed"
-    shown = any(
-        first <= last_shown and first_shown <= last
-        for first, last in changed_lines(was, now)
-        for first_shown, last_shown in anchor.shown
-    )
-    if not shown:
-        return "changed beside what is shown"
-    return "signature changed" if broken else "changed where it is shown"
+def _kind(anchor: Anchor, was: Found, now: Found, broken: Sequence[str]) -> type[Finding]:
+    if anchor.kind != "api":
+        return kinds.Shown if touches(was, now, anchor.shown) else kinds.Beside
+    if broken:
+        member = all(_of_a_member(one, was.definition.symbol) for one in broken)
+        return kinds.Member if member else kinds.Signature
+    whole = was.definition.language != "python" or "class " in was.definition.signature
+    return kinds.Behind if whole else kinds.Body
+
+
+def _derivative(anchor: Anchor, old: Tree, new: Tree) -> tuple[str, ...]:
+    """Return how the derivative of an operator differs, as a unified difference."""
+    if anchor.file != OPERATORS:
+        return ()
+    was, now = (group(tree, _DERIVATIVES, anchor.symbol) for tree in (old, new))
+    if was is None or (now is not None and same(was, now)):
+        return ()
+    if now is None:
+        return (f"its entry in {_DERIVATIVES} is gone",)
+    return difference(was, now, old.release, new.release)
 
 
 def _of_a_member(breakage: str, symbol: str) -> bool:

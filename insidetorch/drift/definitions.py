@@ -6,7 +6,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from insidetorch.drift.trees import HEADERS, UNSHIPPED, Tree
@@ -18,6 +18,7 @@ from insidetorch.locate.normalise import digest
 
 OPERATORS = yamls.FILES["native_functions.yaml"]
 _CPP = (*HEADERS, *UNSHIPPED)
+_ENTRY = re.compile(r"^(?:- |  )(?:func|name|tag):\s*([\w.]+)", re.MULTILINE)
 _BODY = frozenset({"class", "struct", "union", "enum", "function"})
 
 
@@ -71,7 +72,7 @@ def group(tree: Tree, file: str, symbol: str) -> Found | None:
 
     The name of an operator, e.g. ``mul``, stands for all its entries.
     """
-    if file == OPERATORS and "." not in symbol:
+    if language_of(file) == "yaml" and "." not in symbol:
         text = tree.text(file) or ""
         found = [
             one for name in _yaml_index(text).get(symbol, ()) for one in _entries(text, file, name)
@@ -153,25 +154,27 @@ def _python_names(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _yaml_index(text: str) -> dict[str, dict[str, list[tuple[int, str]]]]:
-    """Return operator → entry → for each time it is listed, its line and the text from there."""
-    starts = list(re.finditer(r"^- (?:func|name|tag):\s*([\w.]+)", text, re.MULTILINE))
-    ends = [*(match.start() for match in starts[1:]), len(text)]
+    """Return operator → entry → for each time it is listed, its line and its text."""
     index: dict[str, dict[str, list[tuple[int, str]]]] = {}
     line, position = 1, 0
-    for match, end in zip(starts, ends, strict=True):
-        line += text.count("\n", position, match.start())
-        position = match.start()
-        entries = index.setdefault(match[1].split(".")[0], {})
-        entries.setdefault(match[1], []).append((line, text[position:end]))
+    for item in re.finditer(r"^- .*(?:\n(?:[ \t].*)?)*", text, re.MULTILINE):
+        line += text.count("\n", position, item.start())
+        position = item.start()
+        head = _ENTRY.search(item[0])
+        if head:
+            entries = index.setdefault(head[1].split(".")[0], {})
+            entries.setdefault(head[1], []).append((line, item[0]))
     return index
 
 
 def _entries(text: str, file: str, name: str) -> list[Found]:
     found = []
-    for line, part in _yaml_index(text).get(name.split(".")[0], {}).get(name, ()):
-        for definition in yamls.find(file, part.splitlines(), name):
-            placed = replace(definition, first=definition.first + line - 1)
-            found.append(Found(placed, fingerprint(placed.text, "yaml")))
+    for first, part in _yaml_index(text).get(name.split(".")[0], {}).get(name, ()):
+        lines = tuple(part.rstrip().splitlines())
+        head = next(line for line in lines if _ENTRY.match(line))
+        signature = head.split(":", 1)[1].strip()
+        placed = Definition(name, file, "yaml", first, lines, signature)
+        found.append(Found(placed, fingerprint(placed.text, "yaml")))
     return found
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from insidetorch.drift.releases import channel, refusal
+from insidetorch.drift.releases import channel, is_release, refusal
 from insidetorch.drift.trees import open_wheel
 from insidetorch.errors import BookError
 
@@ -20,9 +20,19 @@ _MARK = "complete"
 
 
 def label(named: str) -> str:
-    """Return the name of the folder for a release: its version, or the channel's name."""
+    """Return the name of the folder for a release: its version, or the channel's name.
+
+    :raises BookError: it is neither a wheel nor a release that pip could install.
+    """
     path = Path(named).expanduser()
-    return open_wheel(path).public if path.is_file() else named.split("+")[0]
+    if path.is_file():
+        return open_wheel(path).public
+    if not is_release(named):
+        raise BookError(
+            f"{named} cannot be installed: name a version such as 2.15.0, the file of a wheel, or "
+            "one of newest, candidate, nightly."
+        )
+    return named.split("+")[0]
 
 
 def requirements(pins: str, named: str, root: Path) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 
+import msgspec
+
+from insidetorch.drift import stored
 from insidetorch.drift.anchors import Anchor, base
 from insidetorch.drift.compare import counterpart
 from insidetorch.drift.trees import Tree
@@ -14,6 +17,15 @@ from insidetorch.errors import BookError
 NAME = "history.jsonl"
 SCHEMA = 1
 _DIGITS = 12
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first line of the data file."""
+
+    schema: int
+    releases: tuple[str, ...]
+    pinned: str
 
 
 @dataclass(frozen=True)
@@ -110,12 +122,9 @@ def version(release: str) -> tuple[int, ...]:
 
 def dump(history: History) -> str:
     """Return the text of the data file, one anchor to a line."""
-    head = {"schema": SCHEMA, "releases": history.releases, "pinned": history.pinned}
-    rows = [
-        {"chapter": row.chapter, "kind": row.kind, "target": row.target, "spans": row.spans}
-        for row in history.rows
-    ]
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in [head, *rows])
+    head = _Head(SCHEMA, history.releases, history.pinned)
+    lines = [asdict(head), *map(asdict, history.rows)]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def parse(text: str, name: str = NAME) -> History:
@@ -124,20 +133,16 @@ def parse(text: str, name: str = NAME) -> History:
     :raises BookError: it cannot be read.
     """
     try:
-        head, *rows = [json.loads(line) for line in text.splitlines()]
-        if head["schema"] > SCHEMA:
-            raise BookError(
-                f"{name} has schema {head['schema']} and this toolkit reads up to {SCHEMA}; "
-                "update the toolkit, or write it again with `make drift-history`."
-            )
-        found = tuple(_row(row) for row in rows)
-        history = History(tuple(head["releases"]), head["pinned"], found)
+        head, *rows = text.splitlines() or [""]
+        start = stored.read(head.encode(), _Head, SCHEMA, name, "make drift-history")
+        found = tuple(msgspec.json.decode(row, type=Row) for row in rows)
+        history = History(start.releases, start.pinned, found)
         for row in found:
             history.states(row)
-    except (ValueError, KeyError, TypeError) as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise BookError(
-            f"{name} cannot be read ({type(error).__name__}: {error}); restore it, or write it "
-            "again with `make drift-history`."
+            f"{name} cannot be read ({error}); restore it, or write it again with "
+            "`make drift-history`."
         ) from None
     return history
 
@@ -152,8 +157,3 @@ def shares(history: History, rows: Sequence[Row]) -> dict[str, dict[str, int]]:
         }
         for index, release in enumerate(history.releases)
     }
-
-
-def _row(row: Mapping[str, object]) -> Row:
-    spans = tuple((str(a), str(b), str(c)) for a, b, c in row["spans"])  # type: ignore[attr-defined]
-    return Row(str(row["chapter"]), str(row["kind"]), str(row["target"]), spans)

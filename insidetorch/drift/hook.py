@@ -11,7 +11,7 @@ from rich.console import Console
 
 from insidetorch.book.cache import write
 from insidetorch.book.project import Project
-from insidetorch.drift.book import TOOLKIT, Book, installed, unlocked
+from insidetorch.drift.book import Book, failed_in, installed, unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 
@@ -21,6 +21,8 @@ _MOST = 12
 def say_unlocked(project: Project, console: Console) -> None:
     """Write which anchors are new, stale or unused; nothing for a book without a lock.
 
+    Nothing is written while a chapter has failed either: its anchors are not known.
+
     What was found is kept, and looked for again only when the lock, a chapter's code, what its
     cells recorded, or torch has changed.
     """
@@ -29,12 +31,14 @@ def say_unlocked(project: Project, console: Console) -> None:
         return
     kept = project.cache / "anchors.json"
     try:
+        if failed_in(book.ledger()):
+            return
         key = _key(book)
         sentences = _known(kept, key)
         if sentences is None:
             sentences = _find(book)
             write(kept, json.dumps({"key": key, "sentences": sentences}, ensure_ascii=False))
-    except BookError as error:
+    except (BookError, OSError) as error:
         sentences = [str(error)]
     for sentence in sentences[:_MOST]:
         console.print(
@@ -58,8 +62,9 @@ def _find(book: Book) -> list[str]:
 def _key(book: Book) -> str:
     torch = torch_facts()
     entries = [[entry["doc"], entry["key"], entry["status"]] for entry in book.ledger()["chapters"]]
-    names = sorted((book.project.root / TOOLKIT).glob("*.py"))
-    files = [path.read_bytes() for path in (book.lock, *names)]
+    root = book.project.root
+    modules = (path for top in ("insidetorch", "miniatures") for path in (root / top).rglob("*.py"))
+    files = [book.lock.read_bytes(), *(path.read_bytes() for path in sorted(modules))]
     text = json.dumps([entries, torch.release if torch else ""])
     return hashlib.sha256(b"\0".join([text.encode(), *files])).hexdigest()
 

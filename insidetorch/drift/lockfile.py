@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from insidetorch.drift.anchors import Anchor
 from insidetorch.errors import BookError
@@ -14,6 +16,20 @@ from insidetorch.errors import BookError
 NAME = "anchors.lock"
 PLACE = Path("data", NAME)
 SCHEMA = 1
+_Type = TypeVar("_Type")
+
+
+class Damaged(BookError):
+    """A lock of which a line cannot be read."""
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The first line of the file."""
+
+    schema: int
+    torch: str = ""
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,36 +56,26 @@ class Change:
 
 def dump(lock: Lock) -> str:
     """Return the text of the file."""
-    head = {"schema": SCHEMA, "torch": lock.torch, "commit": lock.commit}
-    rows = [head, *(asdict(a) for a in sorted(lock.anchors, key=lambda anchor: anchor.id))]
+    head = _Head(SCHEMA, lock.torch, lock.commit)
+    rows = [asdict(head), *(asdict(a) for a in sorted(lock.anchors, key=lambda anchor: anchor.id))]
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def parse(text: str, name: str = NAME) -> Lock:
+def parse(text: str | bytes, name: str = NAME) -> Lock:
     """Read the text of a lock.
 
-    :raises BookError: it was written by a newer toolkit, or a line of it is damaged.
+    :raises Damaged: a line of it cannot be read.
+    :raises BookError: it was written by a newer toolkit.
     """
-    number = 0
-    try:
-        rows = []
-        for number, line in enumerate(text.splitlines(), start=1):
-            rows.append(json.loads(line))
-            if number == 1 and rows[0]["schema"] > SCHEMA:
-                raise BookError(
-                    f"{name} has schema {rows[0]['schema']} and this toolkit reads up to {SCHEMA}; "
-                    "update the toolkit, or write the lock again with `make lock`."
-                )
-        anchors = []
-        for number, row in enumerate(rows[1:], start=2):  # noqa: B007
-            anchors.append(_anchor(row))
-        number = 1
-        return Lock(str(rows[0]["torch"]), str(rows[0]["commit"]), tuple(anchors))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    head, *rows = (text.encode() if isinstance(text, str) else text).splitlines() or [b""]
+    found = _line(head, _Head, 1, name)
+    if found.schema > SCHEMA:
         raise BookError(
-            f"{name}, line {number}, cannot be read ({type(error).__name__}: {error}); restore it, "
-            "or write it again with `make lock`."
-        ) from None
+            f"{name} has schema {found.schema} and this toolkit reads up to {SCHEMA}; update the "
+            "toolkit, or remove the file and write it again with `make lock`."
+        )
+    anchors = (_line(row, Anchor, number, name) for number, row in enumerate(rows, start=2))
+    return Lock(found.torch, found.commit, tuple(anchors))
 
 
 def read(path: Path) -> Lock:
@@ -79,7 +85,7 @@ def read(path: Path) -> Lock:
     """
     if not path.is_file():
         raise BookError(f"{path} is missing; write it with `make lock` after a build.")
-    return parse(path.read_text(encoding="utf-8"), path.name)
+    return parse(path.read_bytes(), path.name)
 
 
 def changes(lock: Lock, now: Iterable[Anchor]) -> list[Change]:
@@ -156,19 +162,11 @@ def _words(change: Change) -> str:
     return f"{anchor.target}  {'; '.join(parts) or 'other details'}"
 
 
-def _anchor(row: dict[str, Any]) -> Anchor:
-    names = {field.name for field in fields(Anchor)}
-    if set(row) != names:
-        odd = sorted(names ^ set(row))
-        raise ValueError(f"an anchor has not the fields it should: {', '.join(odd)}")
-
-    words = ("chapter", "kind", "target", "file", "symbol", "sha256", "signature")
-    if not all(isinstance(row[name], str) for name in words):
-        raise ValueError("an anchor has a value that should be text and is not")
-    first, last = row["lines"]
-    return Anchor(
-        **{name: row[name] for name in words},
-        cells=tuple(int(cell) for cell in row["cells"]),
-        lines=(int(first), int(last)),
-        shown=tuple((int(first), int(last)) for first, last in row["shown"]),
-    )
+def _line(text: bytes, type: type[_Type], number: int, name: str) -> _Type:
+    try:
+        return msgspec.json.decode(text, type=type)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Damaged(
+            f"{name}, line {number}, cannot be read ({error}); restore the file, or write it "
+            "again with `make lock`."
+        ) from None

@@ -60,6 +60,33 @@ def longest(tree: Tree, dotted: str) -> tuple[str, Place] | None:
     return None
 
 
+def given_out(tree: Tree, dotted: str) -> str:
+    """Return the file of the module that gives a name out in its ``__getattr__``, or "".
+
+    It does where the name is written in the module, or where ``__getattr__`` looks in another
+    module that has it.
+    """
+    module, _, name = dotted.rpartition(".")
+    place = resolve(tree, module) if module else None
+    text = tree.text(place.file) if place and place.kind == "module" else None
+    getter = next(
+        (n for n in _bindings(text or "").get("__getattr__", ()) if isinstance(n, ast.FunctionDef)),
+        None,
+    )
+    if place is None or text is None or getter is None:
+        return ""
+    words = (n.value for n in ast.walk(python.parse(text)) if isinstance(n, ast.Constant))
+    asked = (
+        node.args[0]
+        for node in ast.walk(getter)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and node.args
+    )
+    others = (".".join(parts) for one in asked if (parts := dotted_name(one)))
+    places = (f"{prefix}{other}.{name}" for other in others for prefix in ("", f"{module}."))
+    found = name in words or any(resolve(tree, one) for one in places)
+    return place.file if found else ""
+
+
 def found_at(tree: Tree, place: Place) -> Found | None:
     """Return the definition at a place, all overloads together."""
     return group(tree, place.file, place.symbol)

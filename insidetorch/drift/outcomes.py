@@ -7,10 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from insidetorch.errors import BookError
 from insidetorch.records import RECORD_MIME, records
 
 SCHEMA = 1
@@ -153,34 +152,6 @@ def differences(pinned: Iterable[ChapterRun], other: Iterable[ChapterRun]) -> li
 def severity(kind: str) -> int:
     """Return what an outcome of this kind asks for: a look (1) or mending (2)."""
     return 2 if kind in _BROKEN else 1
-
-
-def to_json(run: ChapterRun) -> dict[str, Any]:
-    """Return a chapter's run as JSON data."""
-    return asdict(run)
-
-
-def from_json(data: Mapping[str, Any], name: str) -> ChapterRun:
-    """Return a chapter's run from JSON data.
-
-    :raises BookError: it is none.
-    """
-    try:
-        return ChapterRun(
-            data["doc"],
-            data["title"],
-            data["code"],
-            data["ended"],
-            tuple(Statement(**one) for one in data["statements"]),
-            {int(cell): text for cell, text in data["errors"].items()},
-            {int(cell): text for cell, text in data["stable"].items()},
-            tuple((int(w[0]), w[1], w[2], bool(w[3])) for w in data["warnings"]),
-        )
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise BookError(
-            f"{name} holds no run of the book ({type(error).__name__}: {error}); remove it and "
-            "run `make drift-run` again."
-        ) from None
 
 
 def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:

@@ -7,12 +7,15 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
-from insidetorch.drift.trees import Tree, open_checkout, open_folder, open_wheel, wanted
+from insidetorch.drift.trees import VERSION, Tree, open_checkout, open_folder, open_wheel, wanted
 from insidetorch.errors import BookError
 
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc)\d+)?(?:\.dev\d+)?(?:\+[\w.]+)?")
+_VERSION = re.compile(
+    r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-zA-Z0-9.]+)?", re.ASCII
+)
 _CHANNELS = {
     "newest": (),
     "candidate": ("--pre", "--index-url", "https://download.pytorch.org/whl/test/cpu"),
@@ -37,18 +40,21 @@ def open_release(named: str, cache: Path) -> Tree:
         return _open_folder(path)
     if named in _CHANNELS:
         return open_wheel(fetch(named, cache))
-    if not _VERSION.fullmatch(named):
+    if not is_release(named):
         raise BookError(
             f"{named} is neither a file or folder here nor a version; name a wheel, an "
             f"environment, a checkout, a version such as 2.15.0, or one of {', '.join(_CHANNELS)}."
         )
     kept = _kept(cache, named)
-    if kept.is_file():
-        try:
-            return open_wheel(kept)
-        except BookError:
-            kept.unlink()
-    return open_wheel(fetch(named, cache))
+    if not _sound(kept):
+        kept.unlink(missing_ok=True)
+        kept = fetch(named, cache)
+    return open_wheel(kept)
+
+
+def is_release(named: str) -> bool:
+    """Tell whether this is a version such as 2.15.0, or a channel."""
+    return named in _CHANNELS or _VERSION.fullmatch(named) is not None
 
 
 def channel(named: str) -> tuple[str, ...] | None:
@@ -119,6 +125,15 @@ def refusal(named: str, said: str) -> str:
         )
     last = said.strip().splitlines()[-1:] or ["pip said nothing"]
     return f"torch {named} could not be fetched ({last[0]}); name a wheel that is on disk."
+
+
+def _sound(archive: Path) -> bool:
+    """Tell whether every member of an archive is there as it was stored."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return VERSION in opened.namelist() and opened.testzip() is None
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError):
+        return False
 
 
 def _kept(cache: Path, version: str) -> Path:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from insidetorch.drift import compare, outcomes
-from insidetorch.drift.compare import RANKS, Finding
+from insidetorch.drift import outcomes, stored
+from insidetorch.drift.findings import Finding, by_definition
 from insidetorch.drift.outcomes import Outcome
-from insidetorch.errors import BookError
 
-SCHEMA = 1
+SCHEMA = 2
+ISSUE = 60_000
+"""Bytes of an issue's body; a host takes 65,536 characters."""
 WORDS = ("green", "look", "broken")
+_MOST_LINES = 40
 _KINDS = {
     "failed": "no longer holds",
     "error": "error",
@@ -28,7 +30,7 @@ _KINDS = {
 class Report:
     """What is known of one release.
 
-    :param static: findings as `finding_json` gives them; None if it was not compared.
+    :param static: findings as `by_definition` gives them; None if it was not compared.
     :param executed: outcomes as JSON objects; None if the book did not run on it.
     :param notes: sentences about the comparison itself.
     """
@@ -42,26 +44,21 @@ class Report:
     @property
     def code(self) -> int:
         """0 green, 1 look, 2 broken."""
-        static = [compare.severity(finding["rank"]) for finding in self.static or ()]
+        static = [int(finding["severity"]) for finding in self.static or ()]
         executed = [outcomes.severity(outcome["kind"]) for outcome in self.executed or ()]
         return max([*static, *executed], default=0)
 
 
 def asks(finding: Mapping[str, Any]) -> bool:
     """Tell whether a finding asks for a look."""
-    return compare.severity(finding["rank"]) > 0
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON data."""
-    return {**asdict(finding), "place": RANKS[finding.rank]}
+    return int(finding["severity"]) > 0
 
 
 def static_report(
     findings: Sequence[Finding], release: str, pinned: str, notes: Iterable[str]
 ) -> Report:
     """Return the report of a static comparison."""
-    return Report(release, pinned, tuple(map(finding_json, findings)), None, tuple(notes))
+    return Report(release, pinned, tuple(by_definition(findings)), None, tuple(notes))
 
 
 def executed_report(found: Sequence[Outcome], release: str, pinned: str) -> Report:
@@ -79,17 +76,11 @@ def from_json(data: Mapping[str, Any], name: str) -> Report:
 
     :raises BookError: it is none, or one of a newer schema.
     """
-    try:
-        if data["schema"] > SCHEMA:
-            raise BookError(f"{name} has schema {data['schema']}, newer than {SCHEMA}; update.")
-
-        def rows(key: str) -> tuple[Mapping[str, Any], ...] | None:
-            return None if data[key] is None else tuple(data[key])
-
-        notes = tuple(data["notes"])
-        return Report(data["release"], data["pinned"], rows("static"), rows("executed"), notes)
-    except (KeyError, TypeError) as error:
-        raise BookError(f"{name} is no drift report ({error}); make it again.") from None
+    found = stored.read(data, Report, SCHEMA, name, "make drift")
+    if found.static and data["schema"] < SCHEMA:
+        note = f"{name} is of an older toolkit; make it again with `make drift`."
+        return replace(found, static=None, notes=(note, *found.notes))
+    return found
 
 
 def together(reports: Iterable[Report]) -> list[Report]:
@@ -108,113 +99,109 @@ def together(reports: Iterable[Report]) -> list[Report]:
 
 
 def terminal(report: Report, *, everything: bool = False) -> list[str]:
-    """Return the lines to print.
+    """Return the lines to print: what was executed first, then the code.
 
     :param everything: also what misleads nobody.
     """
     lines = list(report.notes)
-    if report.static is not None:
-        counts = Counter(finding["verdict"] for finding in report.static)
-        said = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()) or "no anchors"
-        lines.append(
-            f"{len(report.static)} anchors, torch {report.pinned} → {report.release}: {said}"
-        )
-        for chapter, findings in _by_chapter(report.static, "anchor"):
-            shown = [f for f in findings if everything or asks(f)]
-            lines += [chapter] if shown else []
-            for finding in shown:
-                lines += [f"  {line}" for line in _finding_lines(finding)]
     if report.executed is not None:
         lines.append(
             f"{len(report.executed)} differences when executed, torch {report.pinned} → "
             f"{report.release}"
         )
-        for doc, rows in _by_chapter(report.executed, "doc"):
-            lines.append(doc)
-            for one in rows:
-                detail = (
-                    f" ({one['detail']})" if one["detail"] and "\n" not in one["detail"] else ""
-                )
-                where = f"cell {one['cell']}: " if one["cell"] else ""
-                lines.append(f"  {where}{_KINDS[one['kind']]}: {one['text']}{detail}")
+        for doc, rows in _by_chapter(report.executed):
+            lines += [doc, *(f"  {_outcome(one)}" for one in rows)]
+    if report.static is not None:
+        counts = Counter(
+            one["verdict"] for finding in report.static for one in (finding, *finding["others"])
+        )
+        said = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()) or "none"
+        shown = [finding for finding in report.static if everything or asks(finding)]
+        lines.append(
+            f"{counts.total()} anchors, torch {report.pinned} → {report.release}: {said}; "
+            f"{sum(map(asks, report.static))} definitions to look at"
+        )
+        for finding in shown:
+            head, *rest = _finding_lines(finding)
+            lines += [head, *(f"  {line}" for line in rest)]
     lines.append(f"verdict: {WORDS[report.code]}")
     return lines
 
 
-def markdown(reports: Sequence[Report], title: str) -> str:
-    """Return the body of one issue about several releases."""
-    lines = [f"# {title}", ""]
-    for report in reports:
-        lines += [f"## torch {report.release}: {WORDS[report.code]}", ""]
-        lines += [f"> {note}" for note in report.notes]
-        if report.static is not None:
-            lines += _static_markdown(report)
-        if report.executed is not None:
-            lines += _executed_markdown(report)
-    return "\n".join(lines).rstrip() + "\n"
+def markdown(reports: Sequence[Report], title: str, most: int = ISSUE) -> str:
+    """Return the body of one issue about several releases, the most important first.
+
+    What was executed comes before what was compared, and of that the most misleading first.
+
+    :param most: its bytes at most; a sentence at its end says how many lines are left out.
+    """
+    parts = [f"# {title}\n", "".join(f"- torch {r.release}: {WORDS[r.code]}\n" for r in reports)]
+    parts += [f"> {note}\n" for note in dict.fromkeys(n for r in reports for n in r.notes)]
+    parts += [part for report in reports for part in _executed_markdown(report)]
+    parts += [part for report in reports for part in _static_markdown(report)]
+    room = most - 200
+    for count, part in enumerate(parts):
+        room -= len(part.encode()) + 1
+        if room < 0:
+            left = len("\n".join(parts[count:]).splitlines())
+            said = f"{left} more lines are left out here; the JSON of this report has all.\n"
+            return "\n".join([*parts[:count], said])
+    return "\n".join(parts)
 
 
-def _static_markdown(report: Report) -> list[str]:
-    assert report.static is not None
+def _executed_markdown(report: Report) -> Iterator[str]:
+    if report.executed is None:
+        return
+    count = len(report.executed)
+    yield f"## torch {report.release}, executed: {count} differences\n"
+    ordered = sorted(report.executed, key=lambda one: -outcomes.severity(one["kind"]))
+    for doc, rows in _by_chapter(ordered):
+        yield f"### {doc}\n"
+        yield "".join(f"- {_outcome(one)}\n" for one in rows)
+
+
+def _static_markdown(report: Report) -> Iterator[str]:
+    if report.static is None:
+        return
     shown = [finding for finding in report.static if asks(finding)]
-    lines = [
-        f"{len(shown)} of {len(report.static)} anchors to look at, compared with torch "
-        f"{report.pinned}.",
-        "",
-    ]
-    for chapter, findings in _by_chapter(shown, "anchor"):
-        lines += [f"### {chapter}", ""]
-        for finding in findings:
-            head, *rest = _finding_lines(finding)
-            lines.append(f"- {_code(head, finding['anchor']['target'])}")
-            lines += [f"  - {line.strip()}" for line in rest]
-            if finding["diff"]:
-                lines += [
-                    "  <details><summary>difference</summary>", "", "  ```diff",
-                    *(f"  {line}" for line in finding["diff"]), "  ```", "", "  </details>",
-                ]  # fmt: skip
-        lines.append("")
-    return lines
+    yield f"## torch {report.release}, its code: {len(shown)} definitions to look at\n"
+    for finding in shown:
+        head, *rest = _finding_lines(finding)
+        lines = [f"- {_code(head, finding['anchor']['target'])}"]
+        lines += [f"  - {line.strip()}" for line in rest]
+        diff = finding["diff"][:_MOST_LINES]
+        if diff:
+            left = len(finding["diff"]) - len(diff)
+            lines += [
+                "  <details><summary>difference</summary>", "", "  ```diff",
+                *(f"  {line}" for line in diff), *([f"  … {left} more lines"] if left else []),
+                "  ```", "", "  </details>",
+            ]  # fmt: skip
+        yield "\n".join(lines) + "\n"
 
 
-def _executed_markdown(report: Report) -> list[str]:
-    assert report.executed is not None
-    lines = [f"{len(report.executed)} differences when the chapters were executed.", ""]
-    for doc, rows in _by_chapter(report.executed, "doc"):
-        lines += [f"### {doc}", ""]
-        for one in rows:
-            where = f"code cell {one['cell']}, " if one["cell"] else ""
-            detail = f" ({one['detail']})" if one["detail"] and "\n" not in one["detail"] else ""
-            lines.append(f"- {where}{_KINDS[one['kind']]}: {one['text']}{detail}")
-        lines.append("")
-    return lines
+def _outcome(one: Mapping[str, Any]) -> str:
+    detail = f" ({one['detail']})" if one["detail"] and "\n" not in one["detail"] else ""
+    where = f"code cell {one['cell']}: " if one["cell"] else ""
+    return f"{where}{_KINDS[one['kind']]}: {one['text']}{detail}"
 
 
 def _finding_lines(finding: Mapping[str, Any]) -> list[str]:
-    anchor = finding["anchor"]
-    cells = ", ".join(map(str, anchor["cells"]))
-    where = f" (cell {cells})" if cells else ""
-    lines = [f"{finding['place']}: {anchor['target']}{where}"]
-    if finding["file"] and finding["file"] != anchor["file"]:
-        lines.append(f"  now in {finding['file']}:{finding['lines'][0]}")
-    lines += [f"  {text}" for text in finding["breakages"][:12]]
-    if len(finding["breakages"]) > 12:
-        lines.append(f"  … and {len(finding['breakages']) - 12} more")
-    if finding["near"]:
-        lines.append(f"  perhaps now {'; '.join(finding['near'])}")
-    if finding["deprecated"]:
-        lines.append(f"  deprecated there: {finding['deprecated']}")
-    return lines
+    """Return what a finding is, why, and the chapters that it concerns."""
+    where: dict[str, list[str]] = {}
+    for one in (finding["anchor"], *finding["others"]):
+        where.setdefault(one["chapter"], []).extend(map(str, one["cells"]))
+    cells = "; ".join(
+        f"{doc}, code cell {', '.join(dict.fromkeys(numbers))}" if numbers else doc
+        for doc, numbers in where.items()
+    )
+    return [f"{finding['place']}: {finding['anchor']['target']}", *finding["why"], cells]
 
 
-def _by_chapter(
-    rows: Iterable[Mapping[str, Any]], key: str
-) -> list[tuple[str, list[Mapping[str, Any]]]]:
+def _by_chapter(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["anchor"]["chapter"] if key == "anchor" else row["doc"], []).append(
-            row
-        )
+        found.setdefault(row["doc"], []).append(row)
     return list(found.items())
 
 

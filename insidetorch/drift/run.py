@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from insidetorch.book.cache import Cache, write
+from insidetorch.drift import stored as records
 from insidetorch.drift.book import Book
 from insidetorch.drift.environment import label, prepare
 from insidetorch.drift.history import version
@@ -20,7 +20,6 @@ from insidetorch.drift.outcomes import (
     Outcome,
     chapter_run,
     differences,
-    from_json,
     text_id,
 )
 from insidetorch.errors import BookError
@@ -28,7 +27,10 @@ from insidetorch.errors import BookError
 
 @dataclass(frozen=True)
 class BookRun:
-    """The book as it ran on one release, or some of its chapters."""
+    """The book as it ran on one release, or some of its chapters.
+
+    :param missing: the private names that the release lacks; None if that was not asked.
+    """
 
     torch: str
     commit: str
@@ -36,6 +38,7 @@ class BookRun:
     cpu: str
     ran: str
     chapters: tuple[ChapterRun, ...]
+    missing: tuple[str, ...] | None = None
 
     @property
     def public(self) -> str:
@@ -49,6 +52,7 @@ class Result:
 
     :param held: chapter → the sentences that held, by `text_id`; every chapter that ran is there.
     :param outcomes: the differences, in the order of the chapters.
+    :param missing: the private names that the release lacks; None if that was not asked.
     """
 
     torch: str
@@ -59,11 +63,19 @@ class Result:
     ran: str
     held: Mapping[str, tuple[str, ...]]
     outcomes: tuple[Outcome, ...]
+    missing: tuple[str, ...] | None = None
 
     @property
     def public(self) -> str:
         """The release without its local part."""
         return self.torch.split("+")[0]
+
+
+@dataclass(frozen=True)
+class _Stored(Result):
+    """A result as it lies in a file, the ids of a chapter in one line."""
+
+    held: Mapping[str, str]  # type: ignore[assignment]
 
 
 def execute_with(book: Book, named: str, part: str) -> BookRun:
@@ -97,26 +109,17 @@ def read(path: Path) -> BookRun:
     :raises BookError: there is none, or it cannot be read.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return parse(path.read_bytes(), path.name)
     except FileNotFoundError:
         raise BookError(f"{path} is missing; make it with `make drift-run`.") from None
-    except ValueError:
-        raise BookError(f"{path} is damaged; make it again with `make drift-run`.") from None
-    return parse(data, path.name)
 
 
-def parse(data: Mapping[str, Any], name: str) -> BookRun:
+def parse(data: object, name: str) -> BookRun:
     """Return the run in JSON data.
 
     :raises BookError: it is none, or one of a newer schema.
     """
-    if not isinstance(data, Mapping) or not isinstance(data.get("schema"), int):
-        raise BookError(f"{name} holds no run of the book; make it with `make drift-run`.")
-    if data["schema"] > SCHEMA:
-        raise BookError(f"{name} has schema {data['schema']}, newer than {SCHEMA}; update.")
-    chapters = tuple(from_json(chapter, name) for chapter in data["chapters"])
-    facts = {key: str(data.get(key, "")) for key in ("torch", "commit", "python", "cpu", "ran")}
-    return BookRun(**facts, chapters=chapters)
+    return records.read(data, BookRun, SCHEMA, name, "make drift-run")
 
 
 def pinned_run(book: Book) -> BookRun:
@@ -135,8 +138,10 @@ def pinned_run(book: Book) -> BookRun:
             )
         ended = (entry["error"] or {}).get("evalue") or ""
         chapters.append(chapter_run(entry["doc"], entry["title"], notebook, ended))
-    facts = {key: str(ledger[key]) for key in ("torch", "commit", "python", "cpu")}
-    return BookRun(**facts, ran=str(ledger["built"]), chapters=tuple(chapters))
+    torch, commit, python, cpu, built = (
+        str(ledger[key]) for key in ("torch", "commit", "python", "cpu", "built")
+    )
+    return BookRun(torch, commit, python, cpu, built, tuple(chapters))
 
 
 def merge(runs: Sequence[BookRun]) -> BookRun:
@@ -155,8 +160,9 @@ def merge(runs: Sequence[BookRun]) -> BookRun:
         chapters.update({chapter.doc: chapter for chapter in run.chapters})
     first = runs[0]
     return BookRun(
-        first.torch, first.commit, first.python, first.cpu, first.ran, tuple(chapters.values())
-    )
+        first.torch, first.commit, first.python, first.cpu, first.ran, tuple(chapters.values()),
+        first.missing,
+    )  # fmt: skip
 
 
 def result(pinned: BookRun, other: BookRun) -> Result:
@@ -164,7 +170,7 @@ def result(pinned: BookRun, other: BookRun) -> Result:
     return Result(
         other.torch, other.commit, pinned.torch, other.python, other.cpu, other.ran,
         {run.doc: _held(run) for run in other.chapters},
-        tuple(differences(pinned.chapters, other.chapters)),
+        tuple(differences(pinned.chapters, other.chapters)), other.missing,
     )  # fmt: skip
 
 
@@ -188,18 +194,9 @@ def stored(folder: Path) -> list[Result]:
     """
     results = []
     for path in (folder / "runs").glob("*.json"):
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data.pop("schema") > SCHEMA:
-                raise BookError(f"{path.name} has a schema newer than {SCHEMA}; update.")
-            outcomes = tuple(Outcome(**one) for one in data.pop("outcomes"))
-            held = {doc: tuple(ids.split()) for doc, ids in data.pop("held").items()}
-            results.append(Result(**data, held=held, outcomes=outcomes))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BookError(
-                f"{path} holds no result of a run ({type(error).__name__}: {error}); remove it and "
-                "run `make drift-run` again."
-            ) from None
+        one = records.read(path.read_bytes(), _Stored, SCHEMA, str(path), "make drift-run")
+        held = {doc: tuple(ids.split()) for doc, ids in one.held.items()}
+        results.append(Result(**{**vars(one), "held": held}))
     return sorted(results, key=lambda one: version(one.public))
 
 

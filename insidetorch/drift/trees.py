@@ -45,6 +45,7 @@ class Tree:
     :param commit: of pytorch/pytorch; "" if it is not known.
     :param paths: the files: Python, stubs, headers, YAML, templates of the code generator.
     :param complete: also carries what wheels leave out (``.cpp``, ``.cu``): a checkout.
+    :param origin: the archive or folder it was opened from.
     """
 
     release: str
@@ -52,6 +53,7 @@ class Tree:
     paths: frozenset[str]
     complete: bool
     _bytes: Callable[[str], bytes]
+    origin: Path = Path()
 
     @property
     def public(self) -> str:
@@ -69,8 +71,8 @@ class Tree:
             return without_guard(self._bytes(path))
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError) as error:
             raise BookError(
-                f"{path} of torch {self.release} cannot be read ({error}); "
-                "the wheel is damaged: fetch it again."
+                f"{path} of torch {self.release} cannot be read from {self.origin} ({error}); "
+                "it is damaged: remove it and fetch it again."
             ) from None
 
     def text(self, path: str) -> str | None:
@@ -132,7 +134,7 @@ def open_wheel(path: Path) -> Tree:
         raise BookError(
             f"{path} is damaged or no wheel ({error}); remove it and fetch it again."
         ) from None
-    return _tree(version, names, archive.read)
+    return _tree(version, names, archive.read, path)
 
 
 def open_folder(site: Path) -> Tree:
@@ -150,7 +152,7 @@ def open_folder(site: Path) -> Tree:
         for folder, _, files in os.walk(site / top)
         for file in files
     )
-    return _tree(version, filter(wanted, names), lambda path: (site / path).read_bytes())
+    return _tree(version, filter(wanted, names), lambda path: (site / path).read_bytes(), site)
 
 
 def open_checkout(root: Path, commit: str) -> Tree:
@@ -176,7 +178,8 @@ def open_checkout(root: Path, commit: str) -> Tree:
                 place[source] = file
             elif wanted(path):
                 place[path] = file
-    return Tree(release, commit, frozenset(place), True, lambda path: place[path].read_bytes())
+    paths = frozenset(place)
+    return Tree(release, commit, paths, True, lambda path: place[path].read_bytes(), root)
 
 
 def in_wheel(source: str) -> str:
@@ -189,9 +192,14 @@ def in_wheel(source: str) -> str:
     return source
 
 
-def _tree(version: str, names: Iterable[str], read: Callable[[str], bytes]) -> Tree:
+def _tree(version: str, names: Iterable[str], read: Callable[[str], bytes], origin: Path) -> Tree:
     commit = re.search(r"git_version\s*=\s*'([0-9a-f]+)'", version)
     release = re.search(r"__version__\s*=\s*'([^']+)'", version)
     return Tree(
-        release[1] if release else "", commit[1] if commit else "", frozenset(names), False, read
+        release[1] if release else "",
+        commit[1] if commit else "",
+        frozenset(names),
+        False,
+        read,
+        origin,
     )

@@ -70,6 +70,19 @@ def choose(
     return _rows(definition, first, last, hidden)
 
 
+def stretches(rows: Sequence[Row]) -> list[Range]:
+    """Return first and last line of each stretch without a gap."""
+    found: list[Range] = []
+    for row in rows:
+        if row.gap:
+            continue
+        if found and found[-1][1] == row.number - 1:
+            found[-1] = (found[-1][0], row.number)
+        else:
+            found.append((row.number, row.number))
+    return found
+
+
 def find_line(definition: Definition, text: str, first: int, last: int) -> int:
     """Return the number of the first line from `first` to `last` that holds `text`.
 

@@ -14,7 +14,7 @@ from insidetorch.locate.definition import Definition, Language
 from insidetorch.locate.lookup import Absent, locate
 from insidetorch.locate.normalise import digest
 from insidetorch.locate.paths import absence, permalink, upstream
-from insidetorch.locate.select import Range, Row, choose
+from insidetorch.locate.select import Range, Row, choose, stretches
 
 FOLD_ABOVE = 60
 """An excerpt of more rows than this is folded."""
@@ -107,6 +107,7 @@ def _excerpt(asked: str, definition: Definition, rows: Sequence[Row]) -> Display
         "upstream": origin,
         "language": definition.language,
         "lines": [first, last],
+        "shown": stretches(rows),
         "defined": [definition.first, definition.last],
         "sha256": _digest(definition.text, definition.language),
         "signature": definition.signature,
