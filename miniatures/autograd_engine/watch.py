@@ -131,26 +131,32 @@ def heap_of_equals(count: int) -> list[int]:
     return order
 
 
-def ticks_while(work: Callable[[], object]) -> int:
-    """Say how often another thread counted while `work` ran, one count for each half millisecond.
+def ticks_while(work: Callable[[], object], times: int = 1000) -> int:
+    """Repeat `work`, at most `times` times, until another thread has counted; return its count.
 
-    Python is told not to take its lock from a running thread: the other can count only while
-    `work` gives the lock back by itself.
+    Python is told not to take its lock from a running thread: the other can count only if `work`
+    gives the lock back by itself. So 0 does not depend on how busy the machine is; more than 0
+    needs the other thread to get a core in one of the repetitions.
     """
     ticks: list[None] = []
-    stop = threading.Event()
+    begun, stop = threading.Event(), threading.Event()
 
     def count() -> None:
+        begun.set()
         while not stop.wait(0.0005):
             ticks.append(None)
 
     other = threading.Thread(target=count)
     usual = sys.getswitchinterval()
-    other.start()
-    sys.setswitchinterval(1000)
+    sys.setswitchinterval(1000)  # before the start: a request already made for the lock would stand
     try:
+        other.start()
+        begun.wait()
         before = len(ticks)
-        work()
+        for _ in range(times):
+            work()
+            if len(ticks) > before:
+                break
         return len(ticks) - before
     finally:
         sys.setswitchinterval(usual)

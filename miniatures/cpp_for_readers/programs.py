@@ -23,7 +23,7 @@ WITH_TORCH = (
     "./main",
 )
 """The same with the headers and the base library of the installed torch, at ``$TORCH``."""
-SECONDS = 60
+SECONDS = 600
 """A command that takes longer is stopped."""
 
 _TELLING = re.compile(r"error: |undefined reference")

@@ -211,7 +211,7 @@ def _run(code: str, environment: Mapping[str, str]) -> str:
     done = subprocess.run(
         [sys.executable, "-u", "-c", code],
         env={**env, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     if done.returncode:
         raise BookError(f"The process failed: {done.stderr.strip().splitlines()[-1:]}")

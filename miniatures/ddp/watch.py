@@ -93,6 +93,13 @@ def error_of(function: Callable[[], object]) -> str:
     return ""
 
 
+def wait_for(path: Path, patience: float) -> None:
+    """Wait until there is a file, at most `patience` seconds."""
+    end = time.monotonic() + patience
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+
+
 def report(ddp: DDP) -> dict[str, Any]:
     """Return what DDP's logger has collected: `DistributedDataParallel._get_ddp_logging_data`."""
     return dict(ddp._get_ddp_logging_data())  # type: ignore[no-untyped-call]
@@ -247,20 +254,24 @@ class Span:
 def spans_of(step: Callable[[], object], trace: str = "") -> list[Span]:
     """Profile a call and return backward's nodes, DDP's copies and divisions, and gloo's work.
 
+    The nodes, and the calls ``c10d::allreduce_`` that hand a bucket over, are on the thread of the
+    caller: their order is that of the program. gloo's work is on its own threads, and begins when
+    one has a core; of the last works on these, one for each thread, the end may be missed.
+
     :param trace: the path of a file that gets the whole trace, in Chrome's format.
     """
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
-        time.sleep(0.05)  # gloo notes the end of its work after the waiting ends
+        time.sleep(0.2)  # gloo notes the end of its work after the waiting ends, if it gets a core
     if trace:
         seen.export_chrome_trace(trace)
     rows = []
     for event in seen.events():
         name = event.name.rpartition("evaluate_function: ")[2]
         ours = "evaluate_function" in event.name or name == "aten::div_"
-        ours = ours or "gloo:" in name or "reducer::" in name
+        ours = ours or "gloo:" in name or "c10d::" in name or "reducer::" in name
         if ours:
             rows.append((name, event.time_range.start, event.time_range.end))
     backward = [start for name, start, _ in rows if "Backward" in name]
@@ -309,7 +320,7 @@ class Ended:
     native: list[str] | None = None
 
 
-def construct_under(level: str, gdb: bool = False, timeout: float = 120) -> Ended:
+def construct_under(level: str, gdb: bool = False, timeout: float = 600) -> Ended:
     """Construct a DDP module on one gloo rank, in a process of its own, at a debug level.
 
     :param gdb: have gdb watch the process, where there is one that may.

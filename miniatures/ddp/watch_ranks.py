@@ -42,7 +42,7 @@ class Ranks:
     process that made them is gone. They meet over a file, so no port is taken.
     """
 
-    def __init__(self, count: int = 2, limit: float = 120, **environment: str) -> None:
+    def __init__(self, count: int = 2, limit: float = 600, **environment: str) -> None:
         self.count, self.limit, self.environment = count, limit, environment
         self.processes: list[subprocess.Popen[bytes]] = []
         self.folder: tempfile.TemporaryDirectory[str] | None = None
@@ -103,7 +103,7 @@ class Ranks:
                 rank = waiting[pipes.index(pipe)]
                 answer = _receive(pipe)
                 if answer is None:
-                    status = self.processes[rank].wait(10)
+                    status = self.processes[rank].wait(60)
                     raise RankError(f"rank {rank} is gone, exit status {status}", self._codes())
                 found[rank] = pickle.loads(answer)
                 if not found[rank][0]:  # the others may wait for this rank for ever

@@ -170,6 +170,11 @@ def holds(entry: Any, scope: dict[str, Any]) -> bool:
     return bool(entry.guard_manager.check(scope))
 
 
+def guards_run(entry: Any, scope: dict[str, Any]) -> int:
+    """Count the guards of an entry that are evaluated for local variables, up to the first no."""
+    return int(entry.guard_manager.check_verbose(scope).num_guards_executed)
+
+
 def python_called(entry: Any, scope: dict[str, Any]) -> list[str]:
     """Name the Python functions that run while an entry's guards are checked."""
     names: list[str] = []

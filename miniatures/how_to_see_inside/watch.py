@@ -176,7 +176,7 @@ def _run(command: Sequence[object], **environment: str) -> subprocess.CompletedP
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=600,
+        timeout=1800,
         check=False,
     )
 
@@ -340,8 +340,17 @@ gc.disable()
 sys.modules["numpy"] = None  # halves the time that the import takes under Valgrind
 {program}
 import ctypes
-from miniatures.how_to_see_inside.watch import OBSERVERS
 switch = ctypes.CDLL({switch!r})
+"""
+EXPRESSION = """
+for _ in range(2):
+    {0}
+switch.on()
+{0}
+switch.off()
+"""
+OBSERVED = """
+from miniatures.how_to_see_inside.watch import OBSERVERS
 for observer in OBSERVERS.values():
     for _ in range(3):
         with observer():
@@ -354,13 +363,14 @@ for observer in OBSERVERS.values():
 
 
 class Counting:
-    """Counts, in the background, the machine instructions of a program under each observer.
+    """Counts machine instructions in the background, in one process under Valgrind's Callgrind.
 
-    One process under Valgrind's Callgrind for all observers, since importing torch there takes
-    half a minute. Counting is switched on only around the fourth run of `program`.
+    With `expressions`, those that each of them takes after `program`, at its third evaluation.
+    Without, those of the function `program` that it defines, at the fourth run under each observer.
     """
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, *expressions: str) -> None:
+        self.names = expressions or tuple(OBSERVERS)
         title = "valgrind --tool=callgrind"
         self.problem = _missing(title, "c++", "valgrind")
         if self.problem is not None:
@@ -369,7 +379,9 @@ class Counting:
         here = self.folder.name
         header = LIBRARIES.parent / "utils/benchmark/utils/valgrind_wrapper"
         switch = built(SWITCH, here, "-shared", "-fPIC", f"-I{header}")
-        path = _script(here, COUNTED.format(program=program, switch=str(switch)))
+        parts = map(EXPRESSION.format, expressions) if expressions else [OBSERVED]
+        text = COUNTED.format(program=program, switch=str(switch)) + "".join(parts)
+        path = _script(here, text)
         options = ["--instr-atstart=no", "--collect-atstart=no", f"--callgrind-out-file={here}/out"]
         self.process = subprocess.Popen(
             ["valgrind", "--tool=callgrind", *options, sys.executable, "-W", "ignore", str(path)],
@@ -381,12 +393,12 @@ class Counting:
         atexit.register(self.process.kill)
 
     def counts(self) -> dict[str, int] | Seen:
-        """Wait for the end; return the instructions of one run by the observer's name."""
+        """Wait for the end; return the instructions by expression, or by observer."""
         if self.problem is not None:
             return self.problem
-        self.process.wait(timeout=600)
+        self.process.wait(timeout=1800)
         found = {}
-        for number, name in enumerate(OBSERVERS, start=1):
+        for number, name in enumerate(self.names, start=1):
             dump = Path(self.folder.name, f"out.{number}")
             total = re.search(r"^totals: (\d+)", dump.read_text() if dump.exists() else "", re.M)
             if total is None:

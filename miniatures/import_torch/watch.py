@@ -284,6 +284,46 @@ def import_times(program: str = "import torch") -> list[Imported]:
     ]
 
 
+_WORK = """
+import json, sys
+from importlib.machinery import ExtensionFileLoader
+entered = 0
+def note(frame, event, argument):
+    global entered
+    entered += event == "call"
+def now():
+    status = open("/proc/self/status").read()
+    return entered, int(status.split("RssAnon:")[1].split()[0]) >> 10
+def watched(load):
+    def step(loader, what):
+        named = getattr(what, "name", getattr(what, "__name__", None)) == "torch._C"
+        before = now()
+        made = load(loader, what)
+        if named:
+            inside.append([late - early for early, late in zip(before, now())])
+        return made
+    return step
+inside = []
+for step in ("create_module", "exec_module"):
+    setattr(ExtensionFileLoader, step, watched(getattr(ExtensionFileLoader, step)))
+before = now()
+sys.setprofile(note)
+import torch
+sys.setprofile(None)
+whole = [late - early for early, late in zip(before, now())]
+print(json.dumps([[sum(one) for one in zip(*inside)], whole]))
+"""
+
+
+def import_work() -> tuple[list[int], list[int]]:
+    """Count what loading and initialising ``torch._C`` does, and what `import torch` does in all.
+
+    :returns: for each the Python functions entered, and the MiB of memory that were written.
+    """
+    part, whole = fresh(_WORK)
+    return part, whole
+
+
 # ── Fork ────────────────────────────────────────────────────────────────────────────────────────
 
 HANDLER = """

@@ -320,8 +320,17 @@ def header_folder() -> str:
     return str(codecache._HEADER_DIR)
 
 
-def child_processes() -> list[str]:
-    """Return the process numbers of this process's children, on Linux."""
+def compile_workers() -> list[str]:
+    """Return the numbers of this process's children that compile for Inductor, on Linux."""
     tasks = Path("/proc/self/task")
     lists = tasks.glob("*/children") if tasks.is_dir() else []
-    return [number for one in lists for number in one.read_text().split()]
+    numbers = [number for one in lists for number in _content(one).split()]
+    return [n for n in numbers if "compile_worker" in _content(Path("/proc", n, "cmdline"))]
+
+
+def _content(path: Path) -> str:
+    """Read a file of ``/proc``; empty if its thread or process has ended meanwhile."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
