@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools import lack
 
 from insidetorch.book.project import open_project
 from insidetorch.commands.record import scripts
@@ -244,7 +245,7 @@ def wheels(version: str) -> list[Path]:
     try:
         return bundle.download_wheels(ROOT, version)
     except BookError as error:
-        pytest.skip(str(error))
+        lack(str(error))
 
 
 @pytest.mark.slow

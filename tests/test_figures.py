@@ -1,16 +1,15 @@
 """Pictures follow the page: its colours, its width, its one name space for ids."""
 
 import re
-import subprocess
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
 from insidetorch.show import figures
 
-matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 
@@ -110,10 +109,7 @@ def test_no_alternative_text_is_refused(alt):
         figures.graph("digraph{}", alt=alt)
 
 
-needs_dot = pytest.mark.skipif(
-    subprocess.run(["which", "dot"], capture_output=True).returncode != 0,
-    reason="Graphviz is not installed",
-)
+needs_dot = pytest.mark.needs("dot")
 
 
 @needs_dot

@@ -1,7 +1,6 @@
 """The graph drawn is the graph PyTorch built."""
 
 import re
-import shutil
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from insidetorch.errors import BookError
 from insidetorch.private.engine import execution_order
 from insidetorch.show import graphs
 
-needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+needs_dot = pytest.mark.needs("dot")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 import torch
+from tools import lack
 
 from insidetorch.errors import BookError
 from miniatures.how_to_see_inside import watch as tools
@@ -101,17 +102,17 @@ def test_python_functions_are_counted() -> None:
     assert tools.frames(outer) == 3
 
 
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+@pytest.mark.needs("gdb")
 def test_gdb_stops_where_it_is_told() -> None:
     shown = tools.gdb("import os\nos.getppid()\n", "break getppid", "run", "bt 1")
     if not shown:
         assert "allow ptrace" in shown.text
-        return
+        lack("leave to trace a process")
     assert shown.lines[0] == "(gdb) break getppid"
     assert any("getppid" in line for line in shown.part("(gdb) bt 1").lines)
 
 
-@pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
+@pytest.mark.needs("c++")
 def test_a_cpp_program_is_compiled_and_run() -> None:
     code = '#include <c10/util/Exception.h>\n#include <cstdio>\nint main() { std::puts("here"); }'
     shown = tools.bare(code)

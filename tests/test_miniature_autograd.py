@@ -37,9 +37,9 @@ def compare(tape: Tape) -> tuple[str, dict[Any, Any], list[Value], list[torch.Te
     return next(filter(None, found), ""), pairs, mine, theirs
 
 
-@pytest.mark.parametrize("first", range(0, len(SEEDS), 50))
-def test_graphs_orders_and_gradients_equal_pytorch(first: int) -> None:
-    for seed in SEEDS[first : first + 50]:
+def test_graphs_orders_and_gradients_equal_pytorch() -> None:
+    """On a few programs: the chapter compares two hundred."""
+    for seed in range(5000, 5010):
         tape = random_tape(seed)
         told, pairs, mine, theirs = compare(tape)
         assert told == "", f"seed {seed}"

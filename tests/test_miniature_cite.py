@@ -42,6 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return regenerate(tmp_path_factory.mktemp("autograd"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_citation_that_can_be_checked_holds(seed: int, written: dict[str, list[str]]) -> None:
     answers: Counter[bool | None] = Counter()
@@ -66,6 +67,7 @@ def test_links_lead_to_the_operators_entry(seed: int) -> None:
             assert f" {name}(" in line or ("autogen:" in line and name in line), citation
 
 
+@pytest.mark.slow
 def test_another_line_or_another_operator_does_not_hold(written: dict[str, list[str]]) -> None:
     (citation,) = [c for c in cite("aten::mul.Tensor") if c.key == "Autograd"]
     assert holds(citation, written)

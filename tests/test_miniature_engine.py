@@ -52,9 +52,9 @@ def same_bits(mine: Tensor | None, theirs: Tensor | None) -> bool:
     return mine.dtype == theirs.dtype and torch.equal(mine, theirs)
 
 
-@pytest.mark.parametrize("first", range(0, len(SEEDS), 50))
-def test_order_and_gradients_equal_pytorch(first: int) -> None:
-    for seed in SEEDS[first : first + 50]:
+def test_order_and_gradients_equal_pytorch() -> None:
+    """On a few programs: the chapter compares two hundred."""
+    for seed in range(5000, 5010):
         program = random_program(seed)
         engine, mine, theirs = both(program)
         assert mine == theirs, f"seed {seed}"
@@ -112,8 +112,8 @@ def test_equals_leave_a_heap_as_from_heapq() -> None:
 def test_the_observers_see_what_happens() -> None:
     assert error_of(lambda: None) == ""
     assert error_of(lambda: int("three")).startswith("invalid literal")
-    assert ticks_while(lambda: time.sleep(0.05)) > 0
-    assert ticks_while(lambda: sum(range(10**4))) == 0
+    assert ticks_while(lambda: time.sleep(0.5)) > 0
+    assert ticks_while(lambda: sum(range(10**6))) == 0
     told, came = foretold(chains(3, 30))
     assert told == came
     assert len([node for node in came if node.name() == "MulBackward0"]) == 30

@@ -13,11 +13,18 @@ from miniatures.inductor.watch import private_caches, stages
 
 private_caches()
 PROGRAMS = 200
+some_and_many = pytest.mark.parametrize(
+    "seeds",
+    [range(5000, 5008), pytest.param(range(PROGRAMS), marks=pytest.mark.slow)],
+    ids=["some", "many"],
+)
 
 
-def test_the_same_nests_are_fused() -> None:
+@pytest.mark.slow  # Inductor's own import takes seconds
+@some_and_many
+def test_the_same_nests_are_fused(seeds: range) -> None:
     differing = []
-    for seed in range(PROGRAMS):
+    for seed in seeds:
         program, inputs = random_program(seed, size=3 + seed % 8), random_inputs(seed)
         mine, theirs = Fused(program, *inputs), stages(program, *inputs)
         if (len(mine.stored), mine.groups()) != (len(theirs.nests), theirs.groups):
@@ -25,10 +32,11 @@ def test_the_same_nests_are_fused() -> None:
     assert not differing
 
 
+@some_and_many
 @pytest.mark.parametrize("exact", [True, False])
-def test_the_same_values(tmp_path: Path, exact: bool) -> None:
+def test_the_same_values(tmp_path: Path, exact: bool, seeds: range) -> None:
     cases = []
-    for seed in range(PROGRAMS):
+    for seed in seeds:
         program, inputs = random_program(1000 + seed, exact=exact), random_inputs(seed)
         cases.append((f"p{seed}_", program, inputs, Fused(program, *inputs)))
     library = build("".join(emit(fused.nests, name) for name, _, _, fused in cases), tmp_path)

@@ -46,11 +46,12 @@ def asked_by_torch(log: LoaderLog) -> list[tuple[str, str]]:
     return [pair for pair in log.answers if pair[0] in inside]
 
 
-def test_random_names_of_torch_get_the_answers_that_the_system_gave(log: LoaderLog) -> None:
+def test_names_of_torch_get_the_answers_that_the_system_gave(log: LoaderLog) -> None:
+    """Ten of them: the chapter compares all fifty thousand."""
     (_, answers), rng = replay(log), random.Random(0)
     asked = asked_by_torch(log)
     assert len(asked) > 50_000
-    for asker, symbol in rng.sample(asked, 2000):
+    for asker, symbol in rng.sample(asked, 10):
         answer = answers[asker, symbol]
         assert log.same(answer, log.answers[asker, symbol]), (asker, symbol, answer)
 
@@ -113,7 +114,7 @@ def build(folder: Path, seed: int, libraries: int = 6) -> str:
     return str(folder / f"lib{seed}x0.so")
 
 
-@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler")
+@pytest.mark.needs("cc")
 def test_random_libraries_load_as_in_the_system(tmp_path: Path) -> None:
     roots = [build(tmp_path, seed) for seed in range(8)]
     calls = [f"ctypes.CDLL({root!r}, mode={seed % 2 * 256})" for seed, root in enumerate(roots)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import random
-import shutil
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -88,20 +87,21 @@ def test_deprecated_signatures_come_last() -> None:
 
 @pytest.mark.slow
 def test_the_same_overload_or_error_on_random_calls(files: dict[str, str]) -> None:
+    """On two calls of each function: the chapter compares nine hundred."""
     tables = {
         name: overloads(function(files, f"THPVariable_{name}", "python_torch")[1])
         for name in FUNCTIONS
     }
     assert sum(map(len, tables.values())) >= 50
     seen: Counter[str] = Counter()
-    for seed in range(1500):
+    for seed in range(5000, 5000 + 2 * len(FUNCTIONS)):
         name = FUNCTIONS[seed % len(FUNCTIONS)]
         args, kwargs = random_call(list(tables[name]), seed)
         small = mine(tables[name], args, kwargs)
         assert small == theirs(name, args, kwargs), (name, seed)
         seen["error" if "(" in small else small] += 1
-    assert seen["error"] > 150
-    assert len(seen) > 80, seen
+    assert seen["error"] > 5
+    assert len(seen) > 10, seen
 
 
 @pytest.mark.slow
@@ -173,13 +173,11 @@ def test_generated_files_are_those_of_the_build(files: dict[str, str]) -> None:
         show(files, "THPVariable_add", "python_torch", start="no such text")
 
 
-linux = pytest.mark.skipif(
-    platform.system() != "Linux" or not shutil.which("addr2line"),
-    reason="single steps take Linux and addr2line",
-)
+linux = pytest.mark.skipif(platform.system() != "Linux", reason="single steps take Linux")
 
 
 @pytest.mark.slow
+@pytest.mark.needs("addr2line", "objdump")
 @linux
 def test_every_instruction_of_a_call() -> None:
     call, nothing, freed = steps(
@@ -193,8 +191,7 @@ def test_every_instruction_of_a_call() -> None:
     assert first(call, "THPVariable_add") == 0
     assert sum(length for name in PARTS for _, length in spans(call, name)) == len(call)
     assert {part(step) for step in call} == set(PARTS)
-    if shutil.which("objdump"):
-        assert 0 < len(arithmetic(call)) <= 8
+    assert 0 < len(arithmetic(call)) <= 8
     with pytest.raises(BookError, match="no instruction of no_such_function"):
         first(call, "no_such_function")
     with pytest.raises(BookError, match="NameError"):

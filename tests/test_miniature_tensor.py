@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tools import lack
 
 from insidetorch.errors import BookError
 from insidetorch.private.memory import storage_address, tensor_address, use_count
@@ -27,12 +28,12 @@ from miniatures.tensor.reader import (
     version_of,
 )
 
-SEEDS = range(600)
+SEEDS = range(300)
 
 
-@pytest.mark.parametrize("first", range(0, len(SEEDS), 200))
-def test_every_field_is_what_pytorch_says(first: int) -> None:
-    for seed in SEEDS[first : first + 200]:
+def test_every_field_is_what_pytorch_says() -> None:
+    """For a few tensors: the chapter compares three hundred."""
+    for seed in range(5000, 5010):
         case = random_case(seed)
         expected = told(case.tensor)
         assert read(case.tensor) == expected, f"seed {seed}: {sorted(case.traits)}"
@@ -152,7 +153,7 @@ def test_the_heap_is_counted() -> None:
     try:
         heap.in_use()
     except BookError:
-        pytest.skip("the C library counts no heap")
+        lack("a C library that counts its heap")
     assert 4000 <= heap.bytes_each(lambda: torch.empty(1000), 200) - heap.bytes_each(
         lambda: torch.empty(0), 200
     ) < 4300  # fmt: skip

@@ -1,4 +1,7 @@
-"""Published notebooks run from top to bottom where only their own first cell installs things."""
+"""Published notebooks run from top to bottom where only their own first cell installs things.
+
+Two that the commit draws are executed, and those that changed; with ``--weekly``, all of them.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,102 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
 import pytest
 from built_site import CHAPTERS, ROOT, SITE
 from nbclient import NotebookClient
+from published import (
+    Wheel,
+    brought,
+    changed,
+    chosen,
+    code_of,
+    git,
+    imports,
+    strangers,
+    takes,
+    unresolved,
+)
 
-pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.usefixtures("site")]
+on_the_site = pytest.mark.usefixtures("site")
 
 KERNEL = "elsewhere"
+COMMIT = "".join(git(ROOT, "rev-parse", "HEAD"))
+CHOSEN = chosen(CHAPTERS, COMMIT, changed(ROOT), ROOT)
+
+
+@pytest.fixture(scope="module")
+def wheel(site: Path) -> Wheel:
+    (file,) = (site / "_static").glob("*.whl")
+    with zipfile.ZipFile(file) as archive:
+        return {
+            name: archive.read(name).decode() if name.endswith((".py", "/METADATA")) else ""
+            for name in archive.namelist()
+        }
+
+
+@pytest.fixture(scope="module")
+def distributions(wheel: Wheel) -> set[str]:
+    """Return what the wheel brings along, beside what a kernel has."""
+    about = next(text for name, text in wheel.items() if name.endswith("/METADATA"))
+    needs = [line[15:] for line in about.splitlines() if line.startswith("Requires-Dist: ")]
+    assert needs
+    return brought([*needs, "ipykernel"])
+
+
+@pytest.mark.site
+@on_the_site
+@pytest.mark.parametrize("doc", CHAPTERS)
+def test_what_it_imports_comes_with_the_wheel(
+    doc: str, wheel: Wheel, distributions: set[str]
+) -> None:
+    code = code_of(nbformat.read(SITE / "_sources" / f"{doc}.ipynb", as_version=4).cells)
+    assert "insidetorch" in {module for module, _ in imports(code)}
+    assert unresolved(code, wheel) == []
+    assert strangers(code, {"insidetorch", "miniatures"}, distributions) == []
+
+
+@pytest.mark.site
+@on_the_site
+def test_the_modules_of_the_wheel_find_each_other(wheel: Wheel) -> None:
+    lacking = {name: unresolved(text, wheel) for name, text in wheel.items() if name[-3:] == ".py"}
+    assert len(lacking) > 50
+    assert {name: what for name, what in lacking.items() if what} == {}
+
+
+def test_an_import_that_does_not_resolve_is_told() -> None:
+    small = {
+        "a/__init__.py": "from a.b import one",
+        "a/b.py": "def one(): pass\nTWO = 2",
+        "a/c": "",
+    }
+    assert unresolved("import a, a.b\nfrom a import one, b\nfrom a.b import TWO", small) == []
+    code = "import os, a.d\nfrom a import two\nfrom a.b import three\nfrom a.e import x"
+    assert unresolved(code, small) == ["a.d", "a.two", "a.b.three", "a.e"]
+    asked = {"a/__init__.py": "def __getattr__(name): return 1"}
+    assert unresolved("from a import anything", asked) == []
+    assert code_of([{"cell_type": "code", "source": "%pip install x\n1\n%%time"}]).strip() == "1"
+    code = "import os, torch, pytest\ntry:\n    import triton\nexcept ImportError: pass"
+    assert strangers(code, {"a"}, brought(["torch"])) == ["pytest"]
+
+
+def test_what_changed_is_chosen_and_two_more(tmp_path: Path) -> None:
+    docs = [f"notebooks/{name}" for name in "abcdefgh"]
+    for doc in docs:
+        path = tmp_path / f"{doc}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("from miniatures.small import one\n" if doc[-1] in "ab" else "text\n")
+    drawn = chosen(docs, "0f", [], tmp_path)
+    assert len(drawn) == 2 and drawn == chosen(docs, "0f", [], tmp_path)
+    assert any(chosen(docs, commit, [], tmp_path) != drawn for commit in "abcd")
+    more = ["notebooks/c.md", "miniatures/small.py", "insidetorch/cli.py"]
+    assert chosen(docs, "0f", more, tmp_path) == drawn | {f"notebooks/{n}" for n in "abc"}
+    assert takes("from miniatures import small, other", "miniatures/small.py")
+    assert takes("import miniatures.x.small as s", "miniatures/x/small.py")
+    assert not takes("from miniatures.smaller import one", "miniatures/small.py")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +120,15 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("doc", CHAPTERS)
+def each(docs: list[str]) -> list[object]:
+    weekly = pytest.mark.weekly
+    return [doc if doc in CHOSEN else pytest.param(doc, marks=weekly) for doc in docs]
+
+
+@pytest.mark.site
+@pytest.mark.slow
+@on_the_site
+@pytest.mark.parametrize("doc", each(CHAPTERS))
 def test_it_runs(
     doc: str, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,9 +10,8 @@ from insidetorch import private
 from insidetorch.errors import BookError
 from insidetorch.private.name import NAMES, Name
 
-pytestmark = pytest.mark.slow
 
-
+@pytest.mark.slow
 def test_nothing_is_missing_from_the_installed_release():
     assert private.missing() == []
     assert len(private.names()) == len(set(private.names())) > 10

@@ -298,6 +298,7 @@ def toolkit_displays() -> list[Display]:
     ]
 
 
+@pytest.mark.slow
 def test_all_that_the_toolkit_shows_is_replayed_as_it_is() -> None:
     for made in toolkit_displays():
         bundle = made._repr_mimebundle_()
@@ -482,14 +483,13 @@ def test_code_keeps_the_empty_lines_that_it_starts_with() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("chromium")
 def test_a_browser_runs_and_fetches_nothing_of_it() -> None:
     from playwright.sync_api import sync_playwright
 
     from insidetorch.facts import chromium
 
     path = chromium()
-    if path is None:
-        pytest.skip("no Chromium on this machine")
     asked: list[str] = []
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +21,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+HANGS = 120_000  # milliseconds; what takes so long will not end
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,18 @@ def pages() -> list[Path]:
 @cache
 def soup(path: Path) -> BeautifulSoup:
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def ids(path: Path) -> frozenset[str]:
+    """Return the names that a link to a page may end in."""
+    return frozenset(str(tag["id"]) for tag in soup(path).find_all(id=True))
+
+
+def spread(docs: list[str]) -> list[Any]:
+    """Return the pages in two groups, of which each has a process and a browser of its own."""
+    mark = pytest.mark.xdist_group
+    return [pytest.param(doc, marks=mark(f"pages {i % 2 + 1}")) for i, doc in enumerate(docs)]
 
 
 def watch(page: Page) -> list[str]:
@@ -95,35 +109,107 @@ def too_wide(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("doc", DOCUMENTS)
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_a_page_opens_quietly(
-    browser: Browser, address: str, scheme: str, doc: str, viewport: Any
-) -> None:
-    context = browser.new_context(viewport=viewport)
-    try:
+@pytest.mark.parametrize("doc", spread(DOCUMENTS))
+def test_a_page(doc: str, browser: Browser, address: str, tmp_path: Path) -> None:
+    """Visit a page twice, at a desktop by HTTP and on a phone as a file, and tell all troubles."""
+    found: list[str] = []
+    context = browser.new_context(viewport=DESKTOP, color_scheme="light")  # type: ignore[arg-type]
+    with closing(context):
+        context.set_default_timeout(HANGS)
         page = context.new_page()
         troubles = watch(page)
-        start = address if scheme == "http" else SITE.as_uri()
-        page.goto(f"{start}/{doc}.html", wait_until="load")
+        page.goto(f"{address}/{doc}.html", wait_until="load")
+        found += head_of(page, doc) + too_wide(page) + inaccessible(page, "light")
+        page.emulate_media(color_scheme="dark")
+        found += inaccessible(page, "dark")
+        if doc in CHAPTERS:
+            found += folded_for_ever(page) + not_downloaded(page, tmp_path)
+        found += [f"by HTTP, {trouble}" for trouble in troubles]
+    options: Any = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    with closing(browser.new_context(**options)) as context:
+        context.set_default_timeout(HANGS)
+        page = context.new_page()
+        troubles = watch(page)
+        page.goto(f"{SITE.as_uri()}/{doc}.html", wait_until="load")
         page.wait_for_timeout(200)
-        assert troubles == []
-        assert too_wide(page) == []
-        if viewport == PHONE:
-            # What a small phone shows, and a desktop at four times the size.
-            page.set_viewport_size({"width": 320, "height": 640})
-            assert too_wide(page) == []
-        about = page.locator("meta[name=description]").first.get_attribute("content")
-        assert about
-        title = page.locator("article h1").first.inner_text().rstrip("#").strip()
-        assert title
-        assert "Inside PyTorch" in page.title()
-        icon = page.locator("link[rel~='icon']").first.get_attribute("href")
-        assert icon is not None
-        assert (SITE / doc).parent.joinpath(urlsplit(icon).path).is_file()
-    finally:
-        context.close()
+        found += [f"on a phone, {trouble}" for trouble in too_wide(page)]
+        # What a small phone shows, and a desktop at four times the size.
+        page.set_viewport_size({"width": 320, "height": 640})
+        found += [f"on a small phone, {trouble}" for trouble in too_wide(page)]
+        if doc in CHAPTERS:
+            page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+            found += moved_when_drawn(page)
+        found += [f"as a file, {trouble}" for trouble in troubles]
+    assert not found, f"{doc}:\n" + "\n".join(found)
+
+
+def head_of(page: Page, doc: str) -> list[str]:
+    """Return what the page's head lacks: a description, a title, an icon."""
+    found = []
+    if not page.locator("meta[name=description]").first.get_attribute("content"):
+        found.append("the page has no description")
+    title = page.locator("article h1").first.inner_text().rstrip("#").strip()
+    if not title or "Inside PyTorch" not in page.title():
+        found.append(f"the page is titled {page.title()!r} and headed {title!r}")
+    icon = page.locator("link[rel~='icon']").first.get_attribute("href")
+    if not icon or not (SITE / doc).parent.joinpath(urlsplit(icon).path).is_file():
+        found.append(f"the icon {icon} is no file")
+    return found
+
+
+def inaccessible(page: Page, theme: str) -> list[str]:
+    """Return what axe finds in a theme; in the dark one only its colours are judged."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.wait_for_function(f"document.documentElement.dataset.theme === '{theme}'")
+    # Colours fade in; they are judged when they have arrived.
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+    page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
+    options = {} if theme == "light" else {"runOnly": ["color-contrast"]}
+    report = Axe().run(page, options=options).response
+    assert report["passes"]
+    return [
+        f"{theme}: {violation['id']} ({violation['impact']}): {node['html'][:160]}"
+        for violation in report["violations"]
+        for node in violation["nodes"][:3]
+    ]
+
+
+def folded_for_ever(page: Page) -> list[str]:
+    """Return what is wrong with the first folded solution, which the keyboard opens."""
+    folded = page.locator("article div.cell details.hide").filter(has_text="Show the solution")
+    if folded.count() < 3:
+        return [f"{folded.count()} solutions are folded"]
+    code = folded.first.locator("pre").first
+    before = code.is_visible()
+    folded.first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    code.wait_for(state="visible")
+    return ["a solution is open from the start"] if before or not code.inner_text().strip() else []
+
+
+def not_downloaded(page: Page, folder: Path) -> list[str]:
+    """Return what is wrong with the notebook that the page offers."""
+    with page.expect_download() as download:
+        page.locator(".it-stamp a[download]").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    sound = path.suffix == ".ipynb" and any(cell.get("outputs") for cell in notebook.cells)
+    return [] if sound else [f"{path.name} is offered, no notebook with outputs"]
+
+
+def moved_when_drawn(page: Page) -> list[str]:
+    """Return by how much the code that is not drawn yet would move the page when it is."""
+    heights = "[...document.querySelectorAll('article pre')].map(e => e.offsetHeight)"
+    before = page.evaluate(heights)
+    style = "getComputedStyle(document.querySelector('article pre')).contentVisibility"
+    assert len(before) > 20 and page.evaluate(style) == "auto"
+    page.add_style_tag(content="article pre { content-visibility: visible !important }")
+    after = page.evaluate(heights)
+    moved = sum(abs(one - other) for one, other in zip(before, after, strict=True))
+    return [] if moved <= 3 else [f"code that is drawn later moves the page by {moved} pixels"]
 
 
 def test_the_first_page_is_reached_from_the_folder(context: BrowserContext, address: str) -> None:
@@ -183,33 +269,6 @@ def test_the_theme_can_be_switched_to_dark(context: BrowserContext, address: str
     assert shades["light"] != shades["dark"]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("doc", DOCUMENTS)
-def test_a_page_is_accessible(browser: Browser, address: str, doc: str, theme: Any) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
-    context = browser.new_context(viewport=DESKTOP, color_scheme=theme)  # type: ignore[arg-type]
-    try:
-        page = context.new_page()
-        page.goto(f"{address}/{doc}.html")
-        assert page.evaluate("document.documentElement.dataset.theme") == theme
-        # Colours fade in; they are judged when they have arrived.
-        page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
-        page.wait_for_timeout(300)
-        page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
-        options = {} if theme == "light" else {"runOnly": ["color-contrast"]}
-        report = Axe().run(page, options=options).response
-        assert report["passes"]
-        found = [
-            f"{violation['id']} ({violation['impact']}): {node['html'][:160]}"
-            for violation in report["violations"]
-            for node in violation["nodes"][:3]
-        ]
-        assert found == []
-    finally:
-        context.close()
-
-
 def test_every_picture_says_in_words_what_it_shows() -> None:
     lacking = [
         f"{path.relative_to(SITE)}: {str(picture)[:100]}"
@@ -218,40 +277,6 @@ def test_every_picture_says_in_words_what_it_shows() -> None:
         if len(str(picture.get("aria-label") or picture.get("alt") or "").split()) < 3
     ]
     assert lacking == []
-
-
-@pytest.mark.parametrize("doc", CHAPTERS)
-def test_code_that_is_not_drawn_yet_keeps_its_place(
-    doc: str, address: str, browser: Browser
-) -> None:
-    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(f"{address}/{doc}.html")
-    heights = "[...document.querySelectorAll('article pre')].map(e => e.offsetHeight)"
-    before = page.evaluate(heights)
-    style = "getComputedStyle(document.querySelector('article pre')).contentVisibility"
-    assert len(before) > 20 and page.evaluate(style) == "auto"
-    page.add_style_tag(content="article pre { content-visibility: visible !important }")
-    after = page.evaluate(heights)
-    assert sum(abs(one - other) for one, other in zip(before, after, strict=True)) <= 3
-    context.close()
-
-
-@pytest.mark.parametrize("doc", CHAPTERS)
-def test_a_folded_solution_opens_by_keyboard(
-    context: BrowserContext, address: str, doc: str
-) -> None:
-    page = context.new_page()
-    page.goto(f"{address}/{doc}.html")
-    folded = page.locator("article div.cell details.hide").filter(has_text="Show the solution")
-    assert folded.count() > 2
-    first = folded.first
-    code = first.locator("pre").first
-    assert not code.is_visible()
-    first.locator("summary").focus()
-    page.keyboard.press("Enter")
-    code.wait_for(state="visible")
-    assert code.inner_text().strip()
 
 
 @pytest.mark.parametrize("doc", CHAPTERS)
@@ -284,22 +309,6 @@ def test_every_cell_with_an_output_shows_one(doc: str) -> None:
         assert all(output.get_text(strip=True) or output.find(["svg", "img"]) for output in outputs)
 
 
-@pytest.mark.parametrize("doc", CHAPTERS)
-def test_a_chapter_can_be_downloaded_as_a_notebook(
-    doc: str, context: BrowserContext, address: str, tmp_path: Path
-) -> None:
-    page = context.new_page()
-    page.goto(f"{address}/{doc}.html")
-    with page.expect_download() as download:
-        page.locator(".it-stamp a[download]").click()
-    path = tmp_path / download.value.suggested_filename
-    download.value.save_as(path)
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    assert path.suffix == ".ipynb"
-    assert any(cell.get("outputs") for cell in notebook.cells)
-
-
 def test_links_and_anchors_lead_somewhere() -> None:
     """Follow every relative link of every page to its file and its anchor."""
     broken = []
@@ -318,7 +327,7 @@ def test_links_and_anchors_lead_somewhere() -> None:
                     broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such trace)")
             elif link.fragment.partition(":~:")[0] and target.suffix == ".html":
                 name = unquote(link.fragment.partition(":~:")[0])
-                if not soup(target).find(attrs={"id": name}) and tag.name == "a":
+                if tag.name == "a" and name not in ids(target):
                     broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such anchor)")
     assert broken == []
 

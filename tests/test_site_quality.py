@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -28,10 +27,10 @@ INSTALLED = ROOT / "_build" / "web"
 # A short page, a long chapter, and the three pages that grow with the book.
 PAGES = ["book/index", "notebooks/autograd-engine", "book/references", "book/verdicts"]
 PAGES += ["book/still-true"]
-RUNS = int(os.environ.get("LIGHTHOUSE_RUNS", "1"))
-# The timings are a simulated phone's, reckoned from this machine's; a loaded one is slower.
-LEAST = {"performance": 0.6, "accessibility": 1.0, "best-practices": 0.98, "seo": 0.98}
-KILOBYTES = 400
+LEAST = {"accessibility": 1.0, "best-practices": 0.98, "seo": 0.98}
+# Of its score for speed, what is no time: a loaded machine measures others.
+SPEED = ["cumulative-layout-shift", "total-byte-weight", "network-requests"]
+KILOBYTES, REQUESTS = 400, 40
 COMPRESSED = (".html", ".css", ".js", ".svg", ".json")
 
 
@@ -105,17 +104,14 @@ def test_the_pages_are_valid_html(tools: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_lighthouse_finds_a_page_fast_and_sound(tools: Path, address: str, page: str) -> None:
-    reports = [lighthouse(tools, f"{address}/{page}.html") for _ in range(RUNS)]
-    scores = {
-        name: statistics.median(report["categories"][name]["score"] for report in reports)
-        for name in LEAST
-    }
-    print(page, scores)
-    audits = reports[0]["audits"]
+def test_lighthouse_finds_a_page_light_and_sound(tools: Path, address: str, page: str) -> None:
+    report = lighthouse(tools, f"{address}/{page}.html")
+    scores = {name: report["categories"][name]["score"] for name in LEAST}
     assert {name: score for name, score in scores.items() if score < LEAST[name]} == {}
-    assert audits["cumulative-layout-shift"]["numericValue"] <= 0.05
-    assert audits["total-byte-weight"]["numericValue"] <= KILOBYTES * 1024
+    shift, weight, requests = (report["audits"][name] for name in SPEED)
+    assert shift["numericValue"] <= 0.05
+    assert weight["numericValue"] <= KILOBYTES * 1024
+    assert 5 < len(requests["details"]["items"]) <= REQUESTS
 
 
 def lighthouse(tools: Path, url: str) -> dict[str, Any]:
@@ -125,11 +121,12 @@ def lighthouse(tools: Path, url: str) -> dict[str, Any]:
         pytest.fail("No Chromium is on PATH; install the package `chromium`.", False)
     flags = "--headless=new --no-sandbox --disable-gpu --disable-background-networking"
     done = subprocess.run(
-        [tools / "lighthouse", url, "--quiet", "--output=json", f"--chrome-flags={flags}"],
+        [tools / "lighthouse", url, "--quiet", "--output=json", f"--chrome-flags={flags}",
+         f"--only-categories={','.join(LEAST)}", f"--only-audits={','.join(SPEED)}"],
         env={**os.environ, "CHROME_PATH": program},
         capture_output=True,
         text=True,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report

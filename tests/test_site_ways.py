@@ -53,7 +53,7 @@ def test_the_boxes_of_the_map_are_reached_and_followed_by_keyboard(page: Page) -
     for _ in addresses:
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.getAttribute('href')"))
-        page.wait_for_function(SEEN, timeout=3000)
+        page.wait_for_function(SEEN)
     assert reached == addresses
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{urlsplit(addresses[-1]).path.removeprefix('..')}")
@@ -77,11 +77,9 @@ def test_a_link_leads_to_its_verdict_though_those_above_are_not_drawn(browser: B
         page = context.new_page()
         visit(page, "book/verdicts")
         page.goto(f"{page.url}#{id}")
-        page.wait_for_timeout(400)
-        style = f"getComputedStyle(document.getElementById('{id}')).contentVisibility"
-        assert page.evaluate(style) == "auto"
-        place = page.locator(f"[id='{id}']").bounding_box()
-        assert place is not None and 0 <= place["y"] < 200, id
+        entry = f"document.getElementById('{id}')"
+        assert page.evaluate(f"getComputedStyle({entry}).contentVisibility") == "auto"
+        page.wait_for_function(f"(y => 0 <= y && y < 200)({entry}.getBoundingClientRect().y)")
         context.close()
 
 

@@ -73,6 +73,7 @@ def test_a_missing_compiler_is_said_in_one_sentence(
         build(HELLO)
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_cpp, "SECONDS", 5)
     with pytest.raises(BookError, match="did not end within 5 s"):

@@ -1,6 +1,5 @@
 """The stacks shown are those of the running program, Python and C++ in their true order."""
 
-import shutil
 import stat
 import sys
 
@@ -19,10 +18,8 @@ y = (x * torch.ones(3)).sum()
 y.backward()
 """
 linux = pytest.mark.skipif(sys.platform != "linux", reason="stacks are read on Linux")
-needs_gdb = pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
-needs_addr2line = pytest.mark.skipif(
-    shutil.which("addr2line") is None, reason="addr2line is not installed"
-)
+needs_gdb = pytest.mark.needs("gdb")
+needs_addr2line = pytest.mark.needs("addr2line")
 pytestmark = [linux, pytest.mark.slow]
 
 
@@ -278,7 +275,7 @@ def test_why_gdb_did_not_stop(fake_gdb, told, message):
 
 
 def test_a_program_that_takes_too_long(fake_gdb):
-    fake_gdb("exec sleep 5")
+    fake_gdb("exec sleep 600")
     with pytest.raises(BookError, match=r"did not reach torch::f within 0\.2 s"):
         cpp_stack(PROGRAM, breakpoint="torch::f", timeout=0.2)
 

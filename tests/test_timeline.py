@@ -19,6 +19,7 @@ import pytest
 import torch
 from playwright.sync_api import Browser
 from tiny_book import TinyBook
+from tools import lack
 
 from insidetorch import timeline
 from insidetorch.errors import BookError
@@ -209,7 +210,7 @@ class TestSite:
         self, browser: Browser, address: str, built: Path
     ) -> None:
         if not (built / viewer.PLACE).is_dir():
-            pytest.skip("npm did not bring the viewer, so the site has none")
+            lack("npm did not bring the viewer, so the site has none")
         page = browser.new_page()
         asked: list[str] = []
         wrong: list[str] = []

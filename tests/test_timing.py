@@ -1,6 +1,5 @@
 """Times are medians with their spread, and a ratio is against what was stated."""
 
-import shutil
 import stat
 
 import pytest
@@ -15,7 +14,7 @@ QUICK = 0.01
 
 def test_the_time_of_a_call_is_measured():
     nap = bench("time.sleep(0.002)", setup="import time", min_run_time=QUICK)
-    assert 0.002 <= nap.median < 1
+    assert nap.median >= 0.002
     assert nap.iqr >= 0
     assert nap.runs >= 1
     assert nap.label == "time.sleep(0.002)"
@@ -141,8 +140,8 @@ def test_instructions_take_source():
         instructions(print)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="Valgrind is not installed")
+@pytest.mark.weekly
+@pytest.mark.needs("valgrind")
 def test_a_count_of_instructions_is_that_of_one_call():
     cheap = instructions("x + y", setup="x = torch.ones(4); y = torch.ones(4)", number=10)
     assert cheap.count is not None

@@ -108,7 +108,7 @@ class TinyBook:
     def build(self, *arguments: str, **env: str) -> tuple[int, str]:
         """Build; return the exit status and what was written."""
         process = self.start(*arguments, **env)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=600)
         return process.returncode, said
 
     def _contents(self) -> None:

@@ -85,10 +85,27 @@ def compiled() -> dict[str, Any]:
     Without Triton, or with one that refuses, what the release named in it made when recorded.
     """
     with suppress(BookError):
-        found: dict[str, Any] = _ask("compile", None)
-        return found
+        return compile_all()
     recorded: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return recorded
+
+
+def compile_all() -> dict[str, Any]:
+    """Return what the Triton that is installed makes of each of `VARIANTS`, never a recording.
+
+    :raises BookError: Triton is not installed, or refuses a kernel.
+    """
+    found: dict[str, Any] = _ask("compile", None)
+    return found
+
+
+def record() -> None:
+    """Write `FILE` again, with the Triton that is installed.
+
+    :raises BookError: as `compile_all` does; the file stays as it is.
+    """
+    text = json.dumps(compile_all(), indent=1) + "\n"
+    FILE.write_text(text, encoding="utf-8")
 
 
 def _ask(what: str, job: Any, **environment: str) -> Any:
@@ -193,7 +210,10 @@ def _resources(cubin: bytes) -> Mapping[str, int]:
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        FILE.write_text(json.dumps(compiled(), indent=1) + "\n", encoding="utf-8")
+        try:
+            record()
+        except BookError as error:
+            sys.exit(str(error))
     else:
         does: dict[str, Callable[[Any], Any]] = {"interpret": _interpret, "compile": _compile}
         torch.save(does[sys.argv[1]](torch.load(sys.argv[2], weights_only=True)), sys.argv[3])
