@@ -42,7 +42,7 @@ TRACE = gzip.compress(b"{}" * 1000, mtime=0)
 
 def good_files() -> dict[str, bytes]:
     """Return the files of a good archive without its manifest."""
-    digest = recordings.chapter_digests(SCRIPT.sources, lambda name: None)["one"]
+    digest = recordings.chapter_digests(SCRIPT.sources, lambda code: "")["one"]
     made = Recording(
         "demo", "one", digest, RUN.id, 0.5, ({"stream": "stdout", "text": "4\n"},), {"n": 4},
         (Artifact("one.trace.json.gz", "a trace", len(TRACE), recordings.sha256(TRACE)),),
@@ -114,7 +114,8 @@ def test_what_is_exported_can_be_imported(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     archive = tmp_path / "recordings.tar.gz"
-    assert bundle.export(tmp_path / "box", [SCRIPT], archive) == ["demo/one"]
+    digests = bundle.all_digests([SCRIPT], tmp_path / "box")
+    assert bundle.export(tmp_path / "box", digests, archive) == ["demo/one"]
     (tmp_path / "home").mkdir()
     assert bundle.import_archive(archive, tmp_path / "home", [SCRIPT]) == ["demo/one"]
     assert tree(tmp_path / "home") == tree(tmp_path / "box")
@@ -343,7 +344,7 @@ def test_the_bundle_records_on_a_python_that_has_nothing_but_torch(tmp_path: Pat
 
 
 def test_a_bundle_for_another_python_says_so(tmp_path: Path) -> None:
-    main = ROOT / "insidetorch" / "build" / "bundle_main.py"
+    main = ROOT / "insidetorch" / "recorder" / "on_the_box.py"
     (tmp_path / "record.py").write_text(main.read_text())
     (tmp_path / "bundle.json").write_text('{"python": "3.1"}')
     done = subprocess.run(

@@ -11,6 +11,7 @@ import string
 import tokenize
 from dataclasses import replace
 from html.parser import HTMLParser
+from importlib import util
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -161,36 +162,75 @@ def test_helpers_that_the_cell_names_count_and_others_do_not() -> None:
     assert cell_code.digest(BODY, [*EARLIER, "%%cuda other\ndone = True"]) != first
 
 
-def test_of_a_miniature_the_names_that_are_needed_count() -> None:
-    body, cells = "run(x)", ["from miniatures.autograd_engine.engine import run"]
+def test_of_a_miniature_the_names_that_are_needed_count(tmp_path: Path) -> None:
     parts = {
         "imports": "from .queue import Queue, other",
         "run": "def run(x):\n    return Queue(x)",
         "rest": "def rest(x):\n    return 1",
     }
     queue = "class Queue: pass\ndef other(): pass"
-
-    def digest(engine: dict[str, str], queue: str) -> str:
-        books = {
-            "miniatures.autograd_engine.engine": "\n".join(engine.values()),
-            "miniatures.queue": queue,
-        }
-        return cell_code.digest(body, cells, books.get)
-
-    first = digest(parts, queue)
-    assert digest({**parts, "rest": "rest = 2"}, queue) == first
-    assert digest(parts, queue.replace("other(): pass", "other(): return 1")) == first
-    assert digest({**parts, "run": parts["run"].replace("run(x)", "run(x, y=1)")}, queue) != first
-    assert digest(parts, queue.replace("Queue: pass", "Queue: x = 1")) != first
-
-
-def test_modules_of_the_book_are_found_without_importing_them(tmp_path: Path) -> None:
     (tmp_path / "miniatures").mkdir()
     (tmp_path / "miniatures" / "__init__.py").write_text("raise SystemExit")
-    (tmp_path / "miniatures" / "a.py").write_text("raise SystemExit")
-    find = cell_code.module_source([tmp_path])
-    assert find("miniatures.a") == "raise SystemExit"
-    assert find("miniatures.b") is None and find("miniatures.a.b") is None
+
+    def digest(engine: dict[str, str], queue: str, *earlier: str, body: str = "run(x)") -> str:
+        for name, text in (("engine", "\n".join(engine.values())), ("queue", queue)):
+            (tmp_path / "miniatures" / f"{name}.py").write_text(f"{text}\nraise SystemExit")
+        return cell_code.digest(body, earlier, cell_code.reached_in([tmp_path]))
+
+    earlier = "from miniatures.engine import run"
+    for options in ({}, {"body": f"{earlier}\nrun(x)"}):
+        cells = () if options else (earlier,)
+        first = digest(parts, queue, *cells, **options)
+        for engine, other, same in (
+            ({**parts, "rest": "rest = 2"}, queue, True),
+            (parts, queue.replace("other(): pass", "other(): return 1"), True),
+            ({**parts, "run": parts["run"].replace("run(x)", "run(x, y=1)")}, queue, False),
+            (parts, queue.replace("Queue: pass", "Queue: x = 1"), False),
+        ):
+            assert (digest(engine, other, *cells, **options) == first) == same
+
+
+def test_of_the_toolkit_what_measures_counts_and_what_shows_does_not(
+    tmp_path: Path, monkeypatch
+) -> None:
+    sources = {
+        "__init__": "raise SystemExit",
+        "measure/timing": "from insidetorch.display import show\n"
+        "def bench(f): return show(runs(f))\ndef runs(f): return 30\ndef seconds(s): return 's'",
+        "display": "def show(x): return x",
+    }
+    (tmp_path / "insidetorch" / "measure").mkdir(parents=True)
+    monkeypatch.setattr(cell_code, "_TOOLKIT", tmp_path)
+
+    def digest(module: str = "measure/timing", old: str = "", new: str = "") -> str:
+        for name, text in sources.items():
+            text = text.replace(old, new) if name == module else text
+            (tmp_path / "insidetorch" / f"{name}.py").write_text(text)
+        cells = ["from insidetorch import bench, figure"]
+        return cell_code.digest("bench(f)", cells, cell_code.reached_in([]))
+
+    assert digest("measure/timing", "30", "2") != digest()
+    assert digest("measure/timing", "show(runs(f))", "runs(f)") != digest()
+    assert digest("measure/timing", "'s'", "'seconds'") == digest()
+    assert digest("measure/timing", "return 30", "return 30  # at least") == digest()
+    assert digest("display", "return x", "return ''") == digest()
+
+
+def test_the_modules_that_count_are_there() -> None:
+    assert all(util.find_spec(name) for name in cell_code.COUNTED)
+
+
+def test_what_a_cell_reaches_is_asked_of_the_cell_and_what_it_needs() -> None:
+    asked: list[str] = []
+
+    def reached(sources) -> str:
+        asked.extend(sources)
+        return str(len(asked))
+
+    first = cell_code.digest("print( helper(1, 2) )", EARLIER, reached)
+    assert asked[0] == "print(helper(1, 2))" and len(asked) == 3
+    assert "def helper(x, i):\n    return scale(x) - i" in asked
+    assert cell_code.digest("print( helper(1, 2) )", EARLIER, reached) != first
 
 
 def test_cells_in_ipythons_own_language_have_digests_too() -> None:
@@ -280,7 +320,6 @@ def toolkit_displays() -> list[Display]:
     import torch
 
     from insidetorch import bench, figure, graph, source, trace_ops
-    from insidetorch.gpu import without_gpu as pretend
 
     fig, axes = plt.subplots()
     axes.plot([1, 2, 3], label="x < y & z")
@@ -294,7 +333,6 @@ def toolkit_displays() -> list[Display]:
         source("torch.autograd.backward", lines=None),
         trace_ops(lambda: x * 2),
         bench("x * 2", globals={"x": x}, min_run_time=0.01),
-        pretend.fake_cuda(lambda t: t @ t, (4, 4)),
     ]
 
 
@@ -322,7 +360,7 @@ def test_half_a_surrogate_pair_survives() -> None:
 
 def test_a_recording_that_is_too_large_is_refused() -> None:
     big = recording({"stream": "stdout", "text": "x" * (recordings.MAX_CELL + 1)})
-    with pytest.raises(BookError, match=r"demo: the outputs of %%cuda cell-1 are .* artifact"):
+    with pytest.raises(BookError, match=r"demo: the outputs of %%cuda cell-1 are .* show less"):
         recordings.write(big)
     with pytest.raises(BookError, match="larger than"):
         recordings.read(b" " * (recordings.MAX_CELL + 1), "demo/cell-1.json")

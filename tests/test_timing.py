@@ -1,13 +1,18 @@
 """Times are medians with their spread, and a ratio is against what was stated."""
 
-import stat
+import time
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils import benchmark
 
 from insidetorch.display import seconds, significant
 from insidetorch.errors import BookError
-from insidetorch.measure.timing import Bench, bench, bench_table, instructions
+from insidetorch.measure import cpu_beside_gpu as comparison
+from insidetorch.measure.cpu_beside_gpu import matmul_peak
+from insidetorch.measure.timing import Bench, bench, bench_table
 
 QUICK = 0.01
 
@@ -116,35 +121,29 @@ def test_three_significant_digits(value, text):
     assert significant(value) == text
 
 
-def test_without_valgrind_instructions_say_so(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = instructions("x + y")
-    assert found.count is None
-    assert found.record is None
-    assert found.text == "x + y: instructions not counted: install the system package valgrind."
+def test_where_a_clock_waits_for_a_gpu_there_are_runs_enough_for_a_spread(monkeypatch):
+    """Against a clock that takes long, PyTorch's timer makes one long run."""
+
+    def clock():
+        time.sleep(2e-5)
+        return time.perf_counter()
+
+    monkeypatch.setattr(benchmark, "Timer", partial(benchmark.Timer, timer=clock))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    found = bench("x + 1", globals={"x": 1}, min_run_time=QUICK)
+    assert found.runs >= 30 and found.iqr > 0
+    slow = bench("time.sleep(0.1)", setup="import time", min_run_time=QUICK)
+    assert 3 <= slow.runs < 30, "a slow call is not repeated for minutes"
 
 
-def test_a_valgrind_that_fails_is_reported(monkeypatch, tmp_path):
-    fake = tmp_path / "valgrind"
-    fake.write_text("#!/bin/sh\necho no such luck >&2\nexit 1\n")
-    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    found = instructions("1 + 1")
-    assert found.count is None
-    assert "Valgrind failed" in found.text
-    assert "\n" not in found.text
+def test_the_limit_of_products_is_of_random_numbers(monkeypatch):
+    """On ones a GPU draws less power and is faster than on anything that a model has."""
+    products = []
 
+    def measured(function, **_):
+        products.append(function())
+        return SimpleNamespace(median=1.0)
 
-def test_instructions_take_source():
-    with pytest.raises(BookError, match="takes Python source"):
-        instructions(print)
-
-
-@pytest.mark.weekly
-@pytest.mark.needs("valgrind")
-def test_a_count_of_instructions_is_that_of_one_call():
-    cheap = instructions("x + y", setup="x = torch.ones(4); y = torch.ones(4)", number=10)
-    assert cheap.count is not None
-    assert 1_000 < cheap.count < 200_000
-    assert cheap.record["instructions"] == cheap.count
-    assert cheap.text == f"x + y: {cheap.count:,} instructions a call"
+    monkeypatch.setattr(comparison, "bench", measured)
+    assert matmul_peak("cpu", dtype="bfloat16", size=64)[0] == 2 * 64**3
+    assert products[0].dtype == torch.bfloat16 and products[0].float().std() > 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from insidetorch.book.project import Chapter, Project, open_project
+from insidetorch.recorder.process import LIMIT
 from insidetorch.recorder.record import Script
 
 _ROOT = click.option(
@@ -23,14 +24,18 @@ _ROOT = click.option(
 @_ROOT
 @click.argument("chapters", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Record current cells again.")
-def record(root: Path, chapters: tuple[str, ...], everything: bool) -> None:
+@click.option("--retry", is_flag=True, help="Try the cells again that failed before.")
+@click.option("--limit", default=LIMIT, show_default=True, help="Seconds that a cell may take.")
+def record(
+    root: Path, chapters: tuple[str, ...], everything: bool, retry: bool, limit: float
+) -> None:
     """Record the CUDA cells of CHAPTERS (all if none is named) on this machine's GPU."""
     from insidetorch.recorder import record as recorder
 
     project = open_project(root)
     outcome = recorder.record(
         scripts(project), project.root, chapters=chapters, everything=everything,
-        book_commit=book_commit(project.root), say=click.echo,
+        retry=retry, limit=limit, book_commit=book_commit(project.root), say=click.echo,
     )  # fmt: skip
     recorder.report(outcome, click.echo)
     sys.exit(1 if outcome.failed else 0)

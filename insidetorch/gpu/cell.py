@@ -9,10 +9,12 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NoReturn
 
+import insidetorch
 from insidetorch.errors import BookError
 
 _MAGIC = re.compile(r"\s*%%cuda(?![\w-])[ \t]*([^\n]*)(?:\n|\Z)")
@@ -25,10 +27,19 @@ _UNITS = {
 _USAGE = '%%cuda name [--title "…"] [--memory 8GiB] [--gpus 1]'
 # What a parser of another Python may fill in differently, and what says nothing about the code.
 _SILENT_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
-_HELPERS = "miniatures"
+_MEASURING = (
+    "measure.timing",
+    "measure.cpu_beside_gpu",
+    "watch.ops",
+    "watch.modes",
+    "watch.stacks",
+)
+COUNTED = ("miniatures", *(f"insidetorch.{name}" for name in _MEASURING))
+"""Modules in which it counts what a cell reaches; what of the toolkit shows or replays does not."""
+_TOOLKIT = Path(insidetorch.__file__).parent.parent
 
-FindModule = Callable[[str], str | None]
-"""Takes the dotted name of a module of the book; returns its source, or None if it has none."""
+Reached = Callable[[Sequence[str]], str]
+"""Takes code; returns a text that changes only when what the code reaches in modules does."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +132,16 @@ def labels(sources: Iterable[str]) -> dict[str, Label]:
     return found
 
 
-def digest(
-    body: str, earlier: Sequence[str] = (), find_module: FindModule = lambda name: None
-) -> str:
+def digest(body: str, earlier: Sequence[str] = (), reached: Reached = lambda sources: "") -> str:
     """Return what identifies the code of a CUDA cell: SHA-256, in hexadecimal.
 
     It covers the cell's syntax tree, and the top-level statements of earlier cells that bind the
-    names it uses, and those that bind the names these use, and so on; of an imported miniature,
-    the statements that the imported names need. White space and comments do not count. The
-    toolkit does not count either: it shows what the cell does, and is not what the cell does.
+    names it uses, and those that bind the names these use, and so on; and what all of these reach
+    in modules. White space and comments do not count.
 
     :param body: the cell without its magic line.
     :param earlier: the code cells before it, with their magics.
-    :param find_module: gives the source of a miniature.
+    :param reached: tells what they reach in modules, as `reached_in` does.
     """
     tree = parse(body)
     if tree is None:
@@ -144,10 +152,36 @@ def digest(
         if (cell := parse(parts[1] if (parts := split(source)) else source)) is not None
         for statement in cell.body
     ]
-    helpers = _Helpers(find_module)
-    helpers.follow(_used(tree), pool)
-    text = "\n".join([canonical(tree), *sorted(helpers.kept)])
+    kept = {canonical(part): part for part in _needed(_used(tree), pool)}
+    code = [ast.unparse(part) for part in (tree, *kept.values())]
+    text = "\n".join([canonical(tree), *sorted(kept), reached(code)])
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def reached_in(roots: Sequence[Path]) -> Reached:
+    """Return a look-up of what code reaches in the modules that count.
+
+    Of these, the statements count that the imported names need. Nothing is imported for this.
+
+    :param roots: the folders that miniatures are imported from.
+    """
+    find = _module_source([*roots, _TOOLKIT])
+
+    @cache
+    def statements(name: str) -> list[ast.stmt]:
+        counts = name.startswith(tuple(f"{counted}." for counted in COUNTED)) or name in COUNTED
+        source = find(name) if counts else None
+        tree = parse(source) if source is not None else None
+        return tree.body if tree else []
+
+    def reached(sources: Sequence[str]) -> str:
+        kept: set[str] = set()
+        _follow(
+            [part for source in sources for part in ast.parse(source).body], "", statements, kept
+        )
+        return "\n".join(sorted(kept))
+
+    return reached
 
 
 def cells_to_run(sources: Sequence[str], wanted: Collection[str]) -> list[int]:
@@ -174,6 +208,7 @@ def cells_to_run(sources: Sequence[str], wanted: Collection[str]) -> list[int]:
     return chosen[::-1]
 
 
+@lru_cache(maxsize=1024)
 def parse(source: str) -> ast.Module | None:
     """Parse a cell as IPython does, magics and shell lines included; None if it is no Python."""
     try:
@@ -202,42 +237,31 @@ def canonical(node: Any) -> str:
     return repr(node)
 
 
-class _Helpers:
-    """Collects the statements that some names need, across cells and miniatures."""
-
-    def __init__(self, find_module: FindModule) -> None:
-        self.find_module = find_module
-        self.kept: set[str] = set()
-
-    def follow(self, names: set[str], pool: Sequence[ast.stmt], module: str = "") -> None:
-        """Keep what binds `names` in `pool`, the top-level statements of `module`."""
-        bindings = [(part, bound) for statement in pool for part, bound in _bindings(statement)]
-        wanted, done = set(names), set[int]()
-        while True:
-            todo = [i for i, (_, bound) in enumerate(bindings) if i not in done and bound & wanted]
-            if not todo:
-                return
-            for index in todo:
-                done.add(index)
-                self._keep(bindings[index][0], module)
-                wanted |= _used(bindings[index][0])
-
-    def _keep(self, statement: ast.stmt, module: str) -> None:
-        text = canonical(statement)
-        if text in self.kept:
-            return
-        self.kept.add(text)
-        for name, imported in _imports(statement, module):
-            source = self.find_module(name) if _is_helper(name) else None
-            tree = parse(source) if source is not None else None
-            if tree is None:
-                continue
-            names = {imported} if imported else {n for s in tree.body for n in _bound(s)}
-            self.follow(names, tree.body, name)
+def _needed(names: set[str], pool: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return what binds `names` in `pool`, and the names that this uses, and so on."""
+    bindings = [pair for statement in pool for pair in _bindings(statement)]
+    wanted, done = set(names), set[int]()
+    while todo := [i for i, (_, bound) in enumerate(bindings) if i not in done and bound & wanted]:
+        done.update(todo)
+        wanted.update(*(_used(bindings[index][0]) for index in todo))
+    return [bindings[index][0] for index in sorted(done)]
 
 
-def _is_helper(module: str) -> bool:
-    return module == _HELPERS or module.startswith(f"{_HELPERS}.")
+def _follow(
+    statements: Iterable[ast.stmt],
+    module: str,
+    body: Callable[[str], list[ast.stmt]],
+    kept: set[str],
+) -> None:
+    """Add to `kept` what the imports in statements of `module` need of other modules."""
+    for name, imported in (pair for part in statements for pair in _imports(part, module)):
+        if name == "insidetorch":
+            name += f".{insidetorch._HOME.get(imported)}"
+        names = {imported} if imported else {n for s in body(name) for n in _bound(s)}
+        new = {canonical(part): part for part in _needed(names, body(name))}
+        unseen = [part for text, part in new.items() if text not in kept]
+        kept.update(new)
+        _follow(unseen, name, body, kept)
 
 
 def _imports(statement: ast.stmt, module: str) -> Iterator[tuple[str, str]]:
@@ -299,8 +323,8 @@ def _used(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
-def module_source(roots: Sequence[Path]) -> FindModule:
-    """Return a look-up of the book's modules below the folders `roots`, which imports nothing."""
+def _module_source(roots: Sequence[Path]) -> Callable[[str], str | None]:
+    """Return a look-up of modules below the folders `roots`, which imports nothing."""
 
     def find(name: str) -> str | None:
         path = [str(root) for root in roots]

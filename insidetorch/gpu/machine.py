@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 from dataclasses import dataclass
+from importlib import metadata
 
 from insidetorch import facts
 
@@ -23,6 +24,10 @@ class Machine:
     :param python: version of Python.
     :param os: name of the operating system.
     :param cpu: name of the processor.
+    :param triton: version of Triton; empty if there is none.
+    :param cudnn: version of cuDNN as torch gives it; empty if there is none.
+    :param clocks: the most that the first GPU may run at; empty if unknown.
+    :param power: its power limit; empty if unknown.
     """
 
     gpus: tuple[str, ...]
@@ -35,6 +40,10 @@ class Machine:
     python: str
     os: str
     cpu: str
+    triton: str = ""
+    cudnn: str = ""
+    clocks: str = ""
+    power: str = ""
 
     @property
     def gpu(self) -> str:
@@ -53,17 +62,24 @@ def machine() -> Machine | None:
         return None
     devices = range(torch.cuda.device_count())
     found = facts.torch_facts()
+    driver, clock, memory_clock, power = _asked(
+        "driver_version,clocks.max.sm,clocks.max.mem,power.limit"
+    )
     return Machine(
         gpus=tuple(torch.cuda.get_device_name(index) for index in devices),
         capability=".".join(map(str, torch.cuda.get_device_capability(0))),
         memory=min(torch.cuda.get_device_properties(index).total_memory for index in devices),
-        driver=_driver(),
+        driver=driver,
         cuda=str(torch.version.cuda or ""),
         torch=str(torch.__version__),
         torch_commit=found.commit if found else "",
         python=platform.python_version(),
         os=_system(),
         cpu=facts.cpu_name(),
+        triton=_triton(),
+        cudnn=str(torch.backends.cudnn.version() or ""),  # type: ignore[no-untyped-call]
+        clocks=f"{clock}, memory {memory_clock}" if clock and memory_clock else clock,
+        power=power,
     )
 
 
@@ -78,14 +94,27 @@ def answers() -> bool:
     return True
 
 
-def _driver() -> str:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+def _asked(facts: str) -> list[str]:
+    """Ask the driver for facts of the first GPU; what it does not tell is empty."""
+    command = ["nvidia-smi", f"--query-gpu={facts}", "--format=csv,noheader"]
+    unknown = [""] * len(facts.split(","))
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    lines = done.stdout.split()
-    return lines[0] if done.returncode == 0 and lines else ""
+        return unknown
+    told = [part.strip() for part in (done.stdout.splitlines() or [""])[0].split(",")]
+    if done.returncode or len(told) != len(unknown):
+        return unknown
+    return ["" if part.startswith("[") else part for part in told]
+
+
+def _triton() -> str:
+    for name in ("triton", "pytorch-triton"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return ""
 
 
 def _system() -> str:

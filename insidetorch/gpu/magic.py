@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -26,8 +25,8 @@ from insidetorch.gpu.recording import Recording, Run
 
 GUIDE = "../book/on-a-gpu-box.html"
 """The page that tells how to record, as seen from any page of the book."""
+_TOLD = ("driver", "cuda", "torch", "torch_commit", "triton", "cudnn", "python", "clocks", "power")
 _NO_DEVICE = "The machine that ran this notebook has no CUDA device."
-_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 
 
 @dataclass(frozen=True)
@@ -46,18 +45,8 @@ class Kept:
     live: bool
 
 
-@dataclass(frozen=True)
-class Left:
-    """A file that a CUDA cell asked to keep: its path, the name to keep it under, a title."""
-
-    path: Path
-    name: str
-    title: str
-
-
 _kept: dict[str, Kept] = {}
 _written: dict[str, Any] = {}
-_left: list[Left] = []
 
 
 def register() -> None:
@@ -82,11 +71,10 @@ def cuda(line: str, cell: str) -> None:
         show(live(label, here))
         take()
         _execute(cell)
-        values, _ = take()
-        keep(values, Kept(None, line_of(here), here.gpu, True))
+        keep(take(), Kept(None, line_of(here), here.gpu, True))
         return
     root = recordings.folder()
-    digest = cell_code.digest(cell, _earlier(label.name), _find_module())
+    digest = cell_code.digest(cell, _earlier(label.name), _reached())
     recording = recordings.find(label.name, digest, root)
     if recording is None:
         show(not_recorded(label, lack) if root.is_dir() else not_at_hand(label, lack))
@@ -123,38 +111,16 @@ def record_data(name: str, value: object) -> None:
     _written[name] = json.loads(text)
 
 
-def artifact(path: str | Path, title: str, *, name: str = "") -> None:
-    """Keep a large file of this CUDA cell, such as a profiler trace: compressed, beside the page.
-
-    :param path: the file; it must exist.
-    :param title: what it is, in words.
-    :param name: the name to keep it under; that of the file unless given.
-    :raises BookError: the file is missing, or its name has unusual characters.
-    """
-    path = Path(path)
-    name = name or path.name
-    if not path.is_file():
-        raise BookError(f"artifact({str(path)!r}, …): there is no such file; write it first.")
-    if not _FILE.fullmatch(name):
-        raise BookError(
-            f"artifact(…): {name!r} cannot be a file's name in the book; give name= with letters, "
-            "digits, points, hyphens and underscores."
-        )
-    _left.append(Left(path, name, title))
-    print(f"kept {name}: {title}")
-
-
 def kept(name: str) -> Kept | None:
     """Return the data that a CUDA cell of this session ran or replayed, or None."""
     return _kept.get(name)
 
 
-def take() -> tuple[dict[str, Any], list[Left]]:
-    """Return, and forget, what `record_data` and `artifact` were given since the last call."""
-    values, files = dict(_written), list(_left)
+def take() -> dict[str, Any]:
+    """Return, and forget, what `record_data` was given since the last call."""
+    values = dict(_written)
     _written.clear()
-    _left.clear()
-    return values, files
+    return values
 
 
 def keep(values: Any, origin: Kept) -> None:
@@ -178,7 +144,7 @@ def shortage(label: Label, here: Machine | None) -> str:
 
 
 def replay(recording: Recording, root: Path) -> None:
-    """Publish the outputs of a recording, made safe, and the links to its artefacts."""
+    """Publish the outputs of a recording, made safe."""
     from IPython.display import publish_display_data
 
     for output in recordings.replayed(recording, root):
@@ -187,8 +153,6 @@ def replay(recording: Recording, root: Path) -> None:
             getattr(sys, output["stream"]).flush()
         else:
             publish_display_data(output["data"], output["metadata"])  # type: ignore[no-untyped-call]
-    if recording.offered:
-        show(downloads(recording))
 
 
 def line_of(here: Machine) -> str:
@@ -210,11 +174,16 @@ def live(label: Label, here: Machine) -> Display:
 def provenance(label: Label, recording: Recording, run: Run) -> Display:
     """Return the lines above a replayed output: where, when and with what it was made."""
     here = run.machine
-    driver = f"driver {here.driver}, " if here.driver else ""
     commit = f" ({here.torch_commit[:12]})" if here.torch_commit else ""
-    book = f", book {run.book_commit[:12]}" if run.book_commit else ""
+    told = {
+        "driver": here.driver, "CUDA": here.cuda, "torch": here.torch + commit,
+        "Triton": here.triton, "cuDNN": here.cudnn, "Python": here.python, "at most": here.clocks,
+        "power limit": here.power, "book": run.book_commit[:12],
+    }  # fmt: skip
+    facts = {"gpu": here.gpu, **{name: getattr(here, name) for name in _TOLD}}
+    facts |= {"date": run.date, "book_commit": run.book_commit}
     first = f"{here.gpu}, {run.date[:10]}"
-    rest = f"{driver}CUDA {here.cuda}, torch {here.torch}{commit}, Python {here.python}{book}"
+    rest = ", ".join(f"{name} {fact}" for name, fact in told.items() if fact)
     html = (
         f'<div class="it it-cuda" role="note">{_head(label, "Recorded on a GPU")}'
         f"<p><strong>{escape(first)}</strong> · {escape(rest)} · "
@@ -223,19 +192,7 @@ def provenance(label: Label, recording: Recording, run: Run) -> Display:
     return Display(
         html,
         f"%%cuda {label.heading}: recorded on {first}\n    {rest}",
-        _record(
-            label,
-            "recorded",
-            chapter=recording.chapter,
-            gpu=here.gpu,
-            driver=here.driver,
-            cuda=here.cuda,
-            torch=here.torch,
-            torch_commit=here.torch_commit,
-            python=here.python,
-            date=run.date,
-            book_commit=run.book_commit,
-        ),
+        _record(label, "recorded", chapter=recording.chapter, **facts),
     )
 
 
@@ -258,20 +215,6 @@ def stale(label: Label, recording: Recording) -> Display:
         "so it is not shown."
     )
     return _box(label, "No output", text, "stale", chapter=recording.chapter)
-
-
-def downloads(recording: Recording) -> Display:
-    """Return the links to what a recorded cell left: traces, snapshots."""
-    items, lines = [], []
-    for item in recording.offered:
-        size = f"{item.bytes / 2**20:.1f} MiB" if item.bytes >= 2**20 else f"{item.bytes} bytes"
-        url = f"../recordings/{recording.chapter}/{item.file}"
-        items.append(
-            f'<li><a href="{escape(url)}" download>{escape(item.title)}</a> '
-            f"<span>({escape(item.file)}, {size})</span></li>"
-        )
-        lines.append(f"{item.title}: recordings/{recording.chapter}/{item.file} ({size})")
-    return Display(f'<ul class="it it-downloads">{"".join(items)}</ul>', "\n".join(lines))
 
 
 def _box(label: Label, state: str, text: str, record: str, **more: str) -> Display:
@@ -299,8 +242,8 @@ def _here() -> Machine | None:
     return machine.machine()
 
 
-def _find_module() -> cell_code.FindModule:
-    return cell_code.module_source([Path(place or ".") for place in sys.path])
+def _reached() -> cell_code.Reached:
+    return cell_code.reached_in([Path(place or ".") for place in sys.path])
 
 
 def _earlier(name: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Recordings of CUDA cells: files that a machine with a GPU wrote, read and checked here.
 
 ``recordings/<chapter>/<cell>.json`` holds what one cell showed, ``run-<id>.json`` beside it where
-that happened, and ``<cell>.<name>.gz`` the large artefacts of the cell. Text is stored line by
+that happened, and ``<cell>.<name>.gz`` the traces of its timelines. Text is stored line by
 line, so that a new recording can be reviewed as a difference.
 """
 
@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A file that a cell left: compressed beside the recording, downloadable from the page.
+    """The trace of a timeline, compressed beside the recording.
 
     :param file: name of the compressed file in the chapter's folder.
     :param title: what it is, in words.
@@ -92,13 +92,6 @@ class Recording:
     outputs: tuple[Mapping[str, Any], ...]
     data: Mapping[str, Any] = field(default_factory=dict)
     artifacts: tuple[Artifact, ...] = ()
-
-    @property
-    def offered(self) -> list[Artifact]:
-        """The artefacts to download. Traces of timelines are not among them: those have links."""
-        traces = [output.get("data", {}).get(TRACE_MIME) for output in self.outputs]
-        drawn = {f"{self.cell}.{trace['file']}.gz" for trace in traces if trace}
-        return [item for item in self.artifacts if item.file not in drawn]
 
 
 def folder() -> Path:
@@ -163,7 +156,7 @@ def write(recording: Recording) -> bytes:
         raise BookError(
             f"{recording.chapter}: the outputs of %%cuda {recording.cell} are "
             f"{len(content) / 2**20:.1f} MiB, and a recording may have {MAX_CELL // 2**20} MiB; "
-            "show less, or keep the file with artifact(…)."
+            "show less."
         )
     return content
 
@@ -221,7 +214,7 @@ def read_run(content: bytes, place: str) -> Run:
         place,
         "it names no GPU",
     )
-    words = ("capability", "driver", "cuda", "torch", "torch_commit", "python", "os", "cpu")
+    words = [fact.name for fact in fields(Machine) if fact.type == "str"]
     for word in words:
         _check(isinstance(machine.get(word), str), place, f"its machine has no {word}")
     for word in ("torch", "python", "cuda"):
@@ -308,11 +301,11 @@ def stage_cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {**cell, "source": body, "metadata": metadata}
 
 
-def chapter_digests(sources: Sequence[str], find_module: cell_code.FindModule) -> dict[str, str]:
+def chapter_digests(sources: Sequence[str], reached: cell_code.Reached) -> dict[str, str]:
     """Return the digest of each CUDA cell of a chapter, by name.
 
     :param sources: the chapter's code cells.
-    :param find_module: gives the source of a miniature.
+    :param reached: tells what they reach in modules.
     """
     cell_code.labels(sources)
     found = {}
@@ -320,16 +313,8 @@ def chapter_digests(sources: Sequence[str], find_module: cell_code.FindModule) -
         parts = cell_code.split(source)
         if parts:
             name = cell_code.label(parts[0]).name
-            found[name] = cell_code.digest(parts[1], sources[:index], find_module)
+            found[name] = cell_code.digest(parts[1], sources[:index], reached)
     return found
-
-
-def artifacts(root: Path) -> Iterator[Path]:
-    """Yield the artefacts that recordings below `root` name; the site offers them for download."""
-    for path in sorted(root.glob("*/*.json")):
-        if not path.name.startswith("run-"):
-            for item in load(path).offered:
-                yield path.parent / item.file
 
 
 def put(path: Path, content: bytes) -> None:

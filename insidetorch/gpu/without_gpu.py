@@ -1,4 +1,4 @@
-"""CUDA without a GPU: the code that compilers write for one, and tensors without memory on one.
+"""CUDA without a GPU: the code that compilers write for one.
 
 Nothing here runs on a device, and everything shown says so.
 """
@@ -21,14 +21,12 @@ from typing import Any
 from insidetorch.display import Display, escape, table
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
-from insidetorch.private.modes import dispatch_mode, fake_tensor_mode
 
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)
 _INSTRUCTION = re.compile(r"^\s*(?:@!?%?\w+\s+)?([A-Za-z][\w.]*)")
-_SASS = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
 _ARCH = re.compile(r"sm_\d+[af]?")
 
-_PTX_MEANINGS = {
+_MEANINGS = {
     "ld.param": "read an argument of the kernel",
     "ld.global": "read global memory into a register",
     "st.global": "write a register to global memory",
@@ -53,20 +51,6 @@ _PTX_MEANINGS = {
     "red": "change memory as one step, without reading it back",
     "ret": "the thread is done",
 }
-_SASS_MEANINGS = {
-    "LDG": "read global memory", "STG": "write global memory", "LDS": "read shared memory",
-    "STS": "write shared memory", "LDC": "read constant memory: the kernel's arguments",
-    "ULDC": "read constant memory once for the whole warp",
-    "LDCU": "read constant memory once for the whole warp",
-    "FFMA": "multiply and add, float32", "FADD": "add, float32", "FMUL": "multiply, float32",
-    "HFMA2": "multiply and add, two float16 at once", "IMAD": "integer multiply and add, or a copy",
-    "IADD3": "add three integers", "ISETP": "compare integers into a predicate",
-    "FSETP": "compare floats into a predicate", "S2R": "read a special register: thread, block",
-    "S2UR": "read a special register once for the warp", "SHFL": "exchange within the warp",
-    "BAR": "wait for the block", "MUFU": "an approximate function: 1/x, √x, 2ˣ, log₂, sin",
-    "EXIT": "the thread is done", "BRA": "jump", "NOP": "nothing: padding", "MOV": "copy",
-    "LOP3": "a logical function of three inputs", "SHF": "shift",
-}  # fmt: skip
 
 
 def triton_code(
@@ -114,69 +98,16 @@ def ptx(source: str, *, arch: str = "sm_90") -> Display:
     """
     nvcc = tool("nvcc")
     if nvcc is None:
-        return _absent("PTX", "nvcc, the compiler of the CUDA toolkit, is not installed here")
-    text = _nvcc(nvcc, source, arch, "ptx").decode()
+        lack = "No PTX to show: nvcc, the compiler of the CUDA toolkit, is not installed here."
+        return Display(f'<p class="it it-absent">{escape(lack)}</p>', lack)
+    text = _nvcc(nvcc, source, arch)
     code = text[text.index(".visible") :].strip() if ".visible" in text else text.strip()
     names = (m[1] for line in code.splitlines() if (m := _INSTRUCTION.match(line)))
-    title = f"PTX for {arch}, from nvcc {_release(nvcc)}"
-    return _explained(title, code, names, _PTX_MEANINGS)
-
-
-def sass(source: str, *, arch: str = "sm_90") -> Display:
-    """Return the machine code that ptxas makes of CUDA C++, with what its instructions do.
-
-    :param source: CUDA C++ with a ``__global__`` function.
-    :param arch: the GPU architecture to compile for.
-    :raises BookError: nvcc refuses the source.
-    """
-    nvcc, dump = tool("nvcc"), tool("cuobjdump")
-    if nvcc is None or dump is None:
-        lacking = "nvcc" if nvcc is None else "cuobjdump"
-        return _absent("SASS", f"{lacking}, a part of the CUDA toolkit, is not installed here")
-    with tempfile.TemporaryDirectory(prefix="it-") as scratch:
-        cubin = Path(scratch) / "kernel.cubin"
-        cubin.write_bytes(_nvcc(nvcc, source, arch, "cubin"))
-        done = subprocess.run(
-            [dump, "-sass", str(cubin)], capture_output=True, text=True, check=True
-        )
-    lines = [line for line in done.stdout.splitlines() if _SASS.match(line)]
-    code = "\n".join(re.sub(r"\s*/\* 0x[0-9a-f]+ \*/\s*$", "", line).strip() for line in lines)
-    names = (m[1] for line in lines if (m := _SASS.match(line)))
-    title = f"SASS for {arch}, from nvcc {_release(nvcc)}"
-    return _explained(title, code, names, _SASS_MEANINGS)
-
-
-def fake_cuda(function: Callable[..., Any], *shapes: Sequence[int]) -> Display:
-    """Return what a function would make of tensors on ``cuda``: operators, shapes, devices.
-
-    The tensors are fake: they have a shape, a type and a device, and no memory, so that PyTorch
-    runs its shape rules and no kernel.
-
-    :param function: takes tensors.
-    :param shapes: of its arguments.
-    """
-    import torch
-
-    seen: list[list[str]] = []
-
-    class Watch(dispatch_mode()):  # type: ignore[misc]
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            out = func(*args, **(kwargs or {}))
-            first = out[0] if isinstance(out, tuple | list) and out else out
-            if isinstance(first, torch.Tensor):
-                shape = "×".join(map(str, first.shape)) or "scalar"
-                seen.append([str(func), shape, str(first.dtype)[6:], str(first.device)])
-            return out
-
-    with fake_tensor_mode():
-        inputs = [torch.empty(tuple(shape), device="cuda") for shape in shapes]
-        with Watch():
-            function(*inputs)
-    note = "Nothing was run: the tensors are fake, and only their shapes were computed."
-    shown = table(["operator", "result", "type", "device"], seen, caption=note)
-    return Display(shown.html, shown.text)
+    counts = Counter(stem for name in names if (stem := _stem(name)))
+    rows = [[name, count, _MEANINGS[name]] for name, count in counts.most_common()]
+    shown = _shown(f"PTX for {arch}, from nvcc {_release(nvcc)}", code)
+    words = table(["instruction", "count", "what it does"], rows, numeric=(1,))
+    return Display(shown.html + words.html, f"{shown.text}\n\n{words.text}")
 
 
 def _source(function: Callable[..., Any]) -> tuple[str, str]:
@@ -199,20 +130,20 @@ def _kernels(module: str) -> Iterable[str]:
         yield found[2][found[2].index("@triton.jit") :].strip()
 
 
-def _nvcc(nvcc: str, source: str, arch: str, kind: str) -> bytes:
+def _nvcc(nvcc: str, source: str, arch: str) -> str:
     if not _ARCH.fullmatch(arch):
         raise BookError(f"{arch!r} is no architecture of a GPU; write it like sm_90.")
     with tempfile.TemporaryDirectory(prefix="it-") as scratch:
-        file, out = Path(scratch) / "kernel.cu", Path(scratch) / f"kernel.{kind}"
+        file, out = Path(scratch) / "kernel.cu", Path(scratch) / "kernel.ptx"
         file.write_text(source, encoding="utf-8")
         done = subprocess.run(
-            [nvcc, f"-arch={arch}", f"-{kind}", "-o", str(out), file.name],
+            [nvcc, f"-arch={arch}", "-ptx", "-o", str(out), file.name],
             cwd=scratch, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
             raise BookError(f"nvcc refuses the source ({said[0]}); mend it.")
-        return out.read_bytes()
+        return out.read_text(encoding="utf-8")
 
 
 def _release(nvcc: str) -> str:
@@ -221,20 +152,11 @@ def _release(nvcc: str) -> str:
     return found[1] if found else "of unknown version"
 
 
-def _explained(title: str, code: str, names: Iterable[str], meanings: dict[str, str]) -> Display:
-    counts = Counter(
-        known for name in names if (known := _known(name, meanings)) is not None
-    ).most_common()
-    rows = [[name, count, meanings[name]] for name, count in counts]
-    shown = _shown(title, code)
-    words = table(["instruction", "count", "what it does"], rows, numeric=(1,))
-    return Display(shown.html + words.html, f"{shown.text}\n\n{words.text}")
-
-
-def _known(name: str, meanings: dict[str, str]) -> str | None:
+def _stem(name: str) -> str:
+    """Return the longest beginning of an instruction's name that has a meaning, or nothing."""
     parts = name.split(".")
-    ends = range(len(parts), 0, -1)
-    return next((stem for end in ends if (stem := ".".join(parts[:end])) in meanings), None)
+    stems = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+    return next((stem for stem in stems if stem in _MEANINGS), "")
 
 
 def _shown(title: str, code: str) -> Display:
@@ -245,8 +167,3 @@ def _shown(title: str, code: str) -> Display:
         f'<pre class="it-code">{escape(code)}</pre></figure>'
     )
     return Display(html, f"{title}\n{note}\n\n{code}")
-
-
-def _absent(what: str, why: str) -> Display:
-    text = f"No {what} to show: {why}."
-    return Display(f'<p class="it it-absent">{escape(text)}</p>', text)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from insidetorch import facts
 from insidetorch.display import Display, escape, seconds, significant, table
 from insidetorch.errors import BookError
 from insidetorch.gpu import magic as cuda
-from insidetorch.measure.timing import Bench
+from insidetorch.measure.timing import Bench, bench
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _NONE = "–"
@@ -33,6 +33,8 @@ def copy_bandwidth(device: str, *, mebibytes: int = 256) -> tuple[float, str]:
 def matmul_peak(device: str, *, dtype: str = "float32", size: int = 2048) -> tuple[float, str]:
     """Measure how fast `device` multiplies square matrices: a limit for what computes.
 
+    They are random: on constant ones a GPU draws less power and is faster.
+
     :param device: ``"cpu"`` or ``"cuda"``.
     :param dtype: name of the type, such as ``"bfloat16"``.
     :param size: rows and columns; a GPU needs some 8192 to be busy.
@@ -40,17 +42,12 @@ def matmul_peak(device: str, *, dtype: str = "float32", size: int = 2048) -> tup
     """
     import torch
 
-    a = torch.ones(size, size, device=device, dtype=getattr(torch, dtype))
-    b = torch.ones_like(a)
+    a, b = torch.randn(2, size, size, device=device).to(getattr(torch, dtype))
     return 2 * size**3 / _median(lambda: a @ b), f"the {dtype} matrix product measured there"
 
 
-def _median(function: Any) -> float:
-    from torch.utils.benchmark import Timer
-
-    threads = facts.cores()
-    timer = Timer("function()", globals={"function": function}, num_threads=threads)
-    return float(timer.blocked_autorange(min_run_time=0.5).median)
+def _median(function: Callable[[], object]) -> float:
+    return bench(function, threads=facts.cores(), min_run_time=0.5).median
 
 
 def measured(

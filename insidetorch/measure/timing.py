@@ -1,21 +1,20 @@
-"""Measuring time and instructions, with the spread, and against a stated limit."""
+"""Measuring time, with the spread, and against a stated limit."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display, escape, seconds, significant, table
 from insidetorch.errors import BookError
 
+if TYPE_CHECKING:
+    from torch.utils.benchmark import Measurement, Timer
+
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PREFIXED = frozenset({"B", "bit", "FLOP"})
+_RUN, _RUNS, _PATIENCE = 0.01, 30, 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,14 +44,6 @@ class Bench(Display):
     limit: tuple[float, str] | None = None
 
 
-@dataclass(frozen=True, repr=False)
-class Instructions(Display):
-    """A count of machine instructions, and how it is shown; `count` is None without Valgrind."""
-
-    label: str = ""
-    count: int | None = None
-
-
 def bench(
     stmt: str | Callable[[], object],
     *,
@@ -66,6 +57,8 @@ def bench(
     min_run_time: float = 0.2,
 ) -> Bench:
     """Measure how long one call takes, by `torch.utils.benchmark.Timer`.
+
+    Where there is a GPU, its clock waits for it, and there are some thirty runs of 10 ms at least.
 
     :param stmt: Python source, or a function called without arguments; calling a function adds
         some 50 ns.
@@ -94,42 +87,15 @@ def bench(
     if not isinstance(stmt, str):
         names["measured_function"] = stmt
     timer = Timer(source, setup=setup or "pass", globals=names, num_threads=threads)
-    measured = timer.blocked_autorange(min_run_time=min_run_time)
+    measured = _runs(timer, min_run_time)
     title = label or (" ".join(stmt.split()) if isinstance(stmt, str) else _name(stmt))
     rate = None if work is None else work / measured.median
-    return _result(
-        title,
-        measured.median,
-        measured.iqr,
-        len(measured.times),
-        measured.number_per_run,
-        rate,
-        unit or "",
-        limit,
-        threads,
-    )
-
-
-def _name(function: Callable[[], object]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _result(
-    label: str,
-    median: float,
-    iqr: float,
-    runs: int,
-    calls: int,
-    rate: float | None,
-    unit: str,
-    limit: tuple[float, str] | None,
-    threads: int,
-) -> Bench:
+    unit, runs, calls = unit or "", len(measured.times), measured.number_per_run
     ratio = None
     if limit is not None:
-        ratio = (median if rate is None else rate) / limit[0]
+        ratio = (measured.median if rate is None else rate) / limit[0]
     parts = [
-        f"{seconds(median)} a call (median; interquartile range {seconds(iqr)}; "
+        f"{seconds(measured.median)} a call (median; interquartile range {seconds(measured.iqr)}; "
         f"{runs:,} runs of {calls:,}; {threads} thread{'s' * (threads != 1)})"
     ]
     if rate is not None:
@@ -137,38 +103,44 @@ def _result(
         parts.append(_per_second(rate, unit) + each)
     if limit is not None and ratio is not None:
         parts.append(_against(ratio, limit, rate, unit))
-    text = f"{label}: {'; '.join(parts)}"
-    html = (
-        f'<p class="it it-timing"><strong>{escape(label)}</strong>: '
-        f"{'; '.join(escape(part) for part in parts)}</p>"
-    )
-    record = {
-        "kind": "timing",
-        "label": label,
-        "median": median,
-        "iqr": iqr,
-        "runs": runs,
-        "calls": calls,
-        "threads": threads,
-        "rate": rate,
-        "unit": unit,
-        "limit": None if limit is None else {"value": limit[0], "name": limit[1]},
-        "ratio": ratio,
-    }
+    found: dict[str, Any] = {
+        "label": title, "median": measured.median, "iqr": measured.iqr, "runs": runs,
+        "calls": calls, "rate": rate, "unit": unit, "ratio": ratio,
+    }  # fmt: skip
+    stated = None if limit is None else {"value": limit[0], "name": limit[1]}
     return Bench(
-        html,
-        text,
-        record,
-        label=label,
-        median=median,
-        iqr=iqr,
-        runs=runs,
-        calls=calls,
-        rate=rate,
-        ratio=ratio,
-        unit=unit,
+        f'<p class="it it-timing"><strong>{escape(title)}</strong>: '
+        f"{'; '.join(escape(part) for part in parts)}</p>",
+        f"{title}: {'; '.join(parts)}",
+        {"kind": "timing", **found, "threads": threads, "limit": stated},
+        **found,
         limit=limit,
     )
+
+
+def _runs(timer: Timer, min_run_time: float) -> Measurement:
+    """Time a statement in runs enough for a spread.
+
+    Where the clock waits for a GPU, `blocked_autorange` makes one or two runs, so long that the
+    waiting does not count.
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        return timer.blocked_autorange(min_run_time=min_run_time)
+    runs: list[Measurement] = []
+    calls = 1
+    while timer.timeit(calls).raw_times[0] < _RUN:
+        calls *= 2
+    while (spent := sum(run.raw_times[0] for run in runs)) < min_run_time or len(runs) < _RUNS:
+        if len(runs) >= 3 and spent > _PATIENCE:
+            break
+        runs.append(timer.timeit(calls))
+    return runs[0].merge(runs)[0]
+
+
+def _name(function: Callable[[], object]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _against(ratio: float, limit: tuple[float, str], rate: float | None, unit: str) -> str:
@@ -212,77 +184,6 @@ def bench_table(results: Sequence[Bench], *, caption: str = "") -> Display:
     record = {"kind": "timing", "label": caption, "results": [result.record for result in results]}
     rows = list(zip(*columns, strict=True))
     return table(header, rows, caption=caption, numeric=(1, 2, 3, 4), record=record)
-
-
-def instructions(
-    stmt: str,
-    *,
-    label: str | None = None,
-    setup: str | None = None,
-    globals: Mapping[str, Any] | None = None,
-    number: int = 1,
-) -> Instructions:
-    """Count the machine instructions of one call under Valgrind's Callgrind.
-
-    A count does not vary with the load of the machine as a time does. It takes some 40 s: torch
-    is imported under Valgrind, and so is a run of the empty loop that is subtracted. Without
-    Valgrind the result says so, and its `count` is None.
-
-    :param stmt: Python source; a function cannot be sent to the process under Valgrind.
-    :param label: what to call it; otherwise the source.
-    :param setup: source run once before, uncounted.
-    :param globals: tensors and modules the source may use; `torch` is always there.
-    :param number: calls to count; the result is for one.
-    :raises BookError: if `stmt` is not source.
-    """
-    if not isinstance(stmt, str):
-        raise BookError(
-            f"instructions({_name(stmt)}) takes Python source: "
-            "write the statement as text and pass what it uses in globals=."
-        )
-    title = label or " ".join(stmt.split())
-    if shutil.which("valgrind") is None:
-        return _not_counted(title, "install the system package valgrind")
-    from torch.utils.benchmark import Timer
-
-    timer = Timer(stmt, setup=setup or "pass", globals=dict(globals or {}))
-    try:
-        with _this_python_first():
-            found = timer.collect_callgrind(
-                number, repeats=None, collect_baseline=True, retain_out_file=False
-            )
-    except OSError as error:
-        said = [line for line in str(error).splitlines() if line and not line.startswith("==")]
-        return _not_counted(title, f"Valgrind failed ({said[-1] if said else 'no reason given'})")
-    count = round(found.counts(denoise=True) / number)
-    text = f"{count:,} instructions a call"
-    return Instructions(
-        f'<p class="it it-timing"><strong>{escape(title)}</strong>: {text}</p>',
-        f"{title}: {text}",
-        {"kind": "timing", "label": title, "instructions": count, "number": number},
-        label=title,
-        count=count,
-    )
-
-
-def _not_counted(title: str, why: str) -> Instructions:
-    return Instructions(
-        f'<p class="it it-absent"><strong>{escape(title)}</strong>: instructions not counted: '
-        f"{escape(why)}.</p>",
-        f"{title}: instructions not counted: {why}.",
-        label=title,
-    )
-
-
-@contextmanager
-def _this_python_first() -> Iterator[None]:
-    """Have the command ``python`` mean the running one: Callgrind's helper starts that."""
-    before = os.environ.get("PATH", "")
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), before])
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = before
 
 
 def _per_second(rate: float, unit: str) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from insidetorch.book.project import Chapter, Page, Project
-from insidetorch.gpu.recording import artifacts
 from insidetorch.publish.shrink import lean
 from insidetorch.publish.viewer import PLACE as VIEWER
 from insidetorch.show.traces import link_viewer
@@ -46,10 +45,6 @@ def assemble(
         path = new / "_sources" / f"{doc}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
-    for path in artifacts(project.root / "recordings"):
-        target = new / path.relative_to(project.root)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
     if wheel is not None:
         (new / "_static").mkdir(exist_ok=True)
         shutil.copy2(wheel, new / "_static" / wheel.name)

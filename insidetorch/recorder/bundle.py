@@ -115,16 +115,17 @@ def download_wheels(root: Path, python: str) -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def export(root: Path, scripts: Sequence[Script], target: Path) -> list[str]:
+def export(root: Path, digests: Mapping[str, Mapping[str, str]], target: Path) -> list[str]:
     """Write an archive of the recordings that fit their cells; return them as ``chapter/cell``.
 
-    :param root: the folder with ``recordings/`` and ``miniatures/``.
+    :param root: the folder with ``recordings/``.
+    :param digests: of the cells, as `all_digests` returns them.
     """
     files: dict[str, bytes] = {}
     cells = []
-    for chapter, digests in all_digests(scripts, root).items():
+    for chapter, its_digests in digests.items():
         folder = root / "recordings" / chapter
-        for name, digest in digests.items():
+        for name, digest in its_digests.items():
             path = folder / f"{name}.json"
             if not path.is_file():
                 continue
@@ -193,11 +194,11 @@ def import_archive(
 
 def all_digests(scripts: Sequence[Script], root: Path) -> dict[str, dict[str, str]]:
     """Return chapter → CUDA cell → digest of its code."""
-    find_module = cell_code.module_source([root])
+    reached = cell_code.reached_in([root])
     return {
         script.name: found
         for script in scripts
-        if (found := recordings.chapter_digests(script.sources, find_module))
+        if (found := recordings.chapter_digests(script.sources, reached))
     }
 
 

@@ -1,8 +1,9 @@
 """Record the CUDA cells of Inside PyTorch on this machine. Nothing is installed or downloaded.
 
-It needs a GPU and a Python that has torch; everything else is in this folder. The recordings go
-into recordings.tar.gz beside this file: send that back, and run `make record-import` with it in a
-checkout of the book. Run it again after an interruption, and it goes on where it stopped.
+It needs a GPU and a Python that has torch; everything else is in this folder. After each chapter
+the recordings go into recordings.tar.gz beside this file: send that back, and run `make
+record-import` with it in a checkout of the book. Run it again after an interruption, and it goes on
+where it stopped.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("chapters", nargs="*", help="only these chapters")
     parser.add_argument("--all", action="store_true", help="record current cells again")
+    parser.add_argument("--retry", action="store_true", help="try the cells that failed before")
+    parser.add_argument("--limit", type=float, default=300, help="seconds a cell may take")
+    parser.add_argument(
+        "--archive", type=Path, default=here / "recordings.tar.gz", help="where it goes"
+    )
     given = parser.parse_args()
     about = json.loads((here / "bundle.json").read_text(encoding="utf-8"))
     running = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -44,17 +50,23 @@ def main() -> None:
     from insidetorch.recorder import bundle, record
 
     scripts = [record.Script(s["doc"], tuple(s["cells"])) for s in about["scripts"]]
+    archive, cells = given.archive, list[str]()
     try:
+        digests = bundle.all_digests(scripts, here)
+        archive.parent.mkdir(parents=True, exist_ok=True)
+
+        def export() -> None:
+            cells[:] = bundle.export(here, digests, archive)
+
         outcome = record.record(
-            scripts, here, chapters=given.chapters, everything=given.all,
-            book_commit=about["book_commit"],
+            scripts, here, chapters=given.chapters, everything=given.all, retry=given.retry,
+            limit=given.limit, book_commit=about["book_commit"], after_chapter=export,
         )  # fmt: skip
-        archive = here / "recordings.tar.gz"
-        cells = bundle.export(here, scripts, archive)
+        export()
     except BookError as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        sys.exit("Interrupted; run it again and it goes on where it stopped.")
+        sys.exit(f"Interrupted; {archive} holds what was recorded. Run it again to go on.")
     record.report(outcome, print)
     print(
         f"{archive} holds {len(cells)} recordings, {archive.stat().st_size:,} bytes: send it back"

@@ -8,23 +8,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
-import tempfile
+import sysconfig
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import insidetorch
 from insidetorch.errors import BookError
+from insidetorch.facts import tool
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import machine
 from insidetorch.gpu import recording as recordings
 from insidetorch.gpu.machine import Machine
 from insidetorch.gpu.recording import Recording, Run
+from insidetorch.recorder.process import LIMIT, ended_as_by_ctrl_c, events
 from insidetorch.records import RECORD_MIME
 
 NOISE = 0.1
@@ -34,6 +34,7 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _MOST_CHANGES = 12
 
 Say = Callable[[str], None]
+_PRINT = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,25 @@ def record(
     *,
     chapters: Sequence[str] = (),
     everything: bool = False,
+    retry: bool = False,
+    limit: float = LIMIT,
     book_commit: str = "",
-    say: Say = print,
+    say: Say = _PRINT,
+    after_chapter: Callable[[], object] = lambda: None,
 ) -> Outcome:
     """Record the CUDA cells of chapters on this machine's GPU, one chapter at a time.
 
     A cell whose recording is current, and from a machine and a torch like these, is left alone:
-    so an interrupted run goes on where it stopped.
+    so an interrupted run goes on where it stopped. So is a cell that failed before on a machine
+    like this one, unless its code has changed.
 
     :param root: the folder with ``recordings/``, ``miniatures/`` and the chapters' folders.
     :param chapters: names of the chapters to record; all of them if empty.
     :param everything: record current cells again.
+    :param retry: try the cells again that failed before.
+    :param limit: seconds that a cell may take.
     :param book_commit: commit of the book.
+    :param after_chapter: called after each chapter, also if it was interrupted.
     :raises BookError: there is no GPU, or a chapter is unknown or has malformed cells.
     """
     scripts = _chosen(scripts, chapters)
@@ -98,24 +106,37 @@ def record(
         )
     run = new_run(here, book_commit)
     folder, outcome = root / "recordings", Outcome()
-    find_module = cell_code.module_source([root])
+    failures = _Failures(root / "_build" / "record-failed.json", here)
+    reached = cell_code.reached_in([root])
     say(f"{here.gpu}, driver {here.driver or 'unknown'}, CUDA {here.cuda}, torch {here.torch}")
+    if lack := _no_compiler():
+        say(lack)
     for position, script in enumerate(scripts, start=1):
-        digests = recordings.chapter_digests(script.sources, find_module)
+        digests = recordings.chapter_digests(script.sources, reached)
         before = {name: _previous(folder / script.name / f"{name}.json") for name in digests}
-        wanted = [
-            name
-            for name, digest in digests.items()
-            if everything or not is_current(before[name], digest, here, folder)
-        ]
-        outcome.current += [f"{script.name}/{name}" for name in digests if name not in wanted]
+        wanted = []
+        for name, digest in digests.items():
+            cell = f"{script.name}/{name}"
+            if not everything and is_current(before[name], digest, here, folder):
+                outcome.current.append(cell)
+            elif not (everything or retry) and (problem := failures.find(cell, digest)):
+                outcome.failed[cell] = f"{problem} (in an earlier run; --retry tries it again)"
+            else:
+                wanted.append(name)
         title = f"[{position}/{len(scripts)}] {script.name}"
         if not wanted:
-            say(f"{title}: {len(digests)} recorded already")
+            say(f"{title}: nothing to record of {len(digests)} cells")
             continue
         say(f"{title}: {len(wanted)} of {len(digests)} cells to record")
-        _record_chapter(script, wanted, before, run, root, outcome, say)
-        prune(folder / script.name)
+        with ended_as_by_ctrl_c():
+            try:
+                _record_chapter(script, wanted, before, run, root, limit, outcome, say)
+            finally:
+                for name in wanted:
+                    cell = f"{script.name}/{name}"
+                    failures.put(cell, digests[name], outcome.failed.get(cell, ""))
+                prune(folder / script.name)
+                after_chapter()
     for name in orphans(scripts, folder):
         say(f"recordings/{name} belongs to no cell of its chapter any more; delete it")
     return outcome
@@ -136,8 +157,13 @@ def is_current(before: Recording | None, digest: str, here: Machine, folder: Pat
         there = recordings.run_of(before, folder).machine
     except BookError:
         return False
-    facts = ("gpus", "driver", "cuda", "torch", "torch_commit", "python")
-    return all(getattr(there, fact) == getattr(here, fact) for fact in facts)
+    return _facts(there) == _facts(here)
+
+
+def _facts(here: Machine) -> list[str]:
+    """Return what must be the same for two machines' outputs to be taken for each other."""
+    names = ("gpus", "driver", "cuda", "torch", "torch_commit", "python", "triton", "cudnn")
+    return [str(getattr(here, name)) for name in names]
 
 
 def changes(before: Recording, after: Recording) -> list[str]:
@@ -206,6 +232,42 @@ def report(outcome: Outcome, say: Say) -> None:
     )
 
 
+class _Failures:
+    """What failed in earlier runs, kept in a file: a hang is not waited for at each run."""
+
+    def __init__(self, path: Path, here: Machine) -> None:
+        self._path, self._here = path, _facts(here)
+        try:
+            self._known: dict[str, list[Any]] = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            self._known = {}
+
+    def find(self, cell: str, digest: str) -> str:
+        """Return how a cell of this code failed on a machine like this one, or nothing."""
+        where = [digest, self._here]
+        *known, problem = self._known.get(cell) or [""]
+        return str(problem) if known == where else ""
+
+    def put(self, cell: str, digest: str, problem: str) -> None:
+        """Keep how a cell failed; without a problem, forget what there is."""
+        self._known.pop(cell, None)
+        if problem:
+            self._known[cell] = [digest, self._here, problem]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        recordings.put(self._path, json.dumps(self._known, indent=1).encode())
+
+
+def _no_compiler() -> str:
+    """Return what to say if nothing can be compiled here; Triton compiles what starts a kernel."""
+    if not (os.environ.get("CC") or tool("cc", "gcc", "clang")):
+        lack = "no C compiler"
+    elif not Path(sysconfig.get_path("include"), "Python.h").is_file():
+        lack = "a C compiler, and Python's headers are missing"
+    else:
+        return ""
+    return f"there is {lack}: cells that compile with Triton will fail; the others are recorded"
+
+
 def _chosen(scripts: Sequence[Script], chapters: Sequence[str]) -> list[Script]:
     with_cells = {script.name: script for script in scripts if cell_code.labels(script.sources)}
     wanted = [re.sub(r"\.md$", "", name).rpartition("/")[2] for name in chapters]
@@ -224,6 +286,7 @@ def _record_chapter(
     before: Mapping[str, Recording | None],
     run: Run,
     root: Path,
+    limit: float,
     outcome: Outcome,
     say: Say,
 ) -> None:
@@ -231,13 +294,13 @@ def _record_chapter(
     folder.mkdir(parents=True, exist_ok=True)
     recordings.put(folder / f"run-{run.id}.json", recordings.write_run(run))
     left = list(wanted)
-    while left:
+    while left := _possible(script, left, outcome, say):
         waiting = len(left)
         job = {
             "chapter": script.name, "cells": [dict(cell) for cell in script.cells],
             "wanted": left, "run": run.id, "folder": str(root / "recordings"),
         }  # fmt: skip
-        for event in _events(job, root, (root / script.doc).parent):
+        for event in events(job, root, (root / script.doc).parent, limit):
             cell, problem = event["cell"], str(event.get("problem", ""))
             name = f"{script.name}/{cell}"
             if cell in left and event["event"] != "running":
@@ -247,6 +310,8 @@ def _record_chapter(
             elif event["event"] == "recorded":
                 outcome.recorded.append(name)
                 say(f"  {cell}: recorded, {event['seconds']:.1f} s")
+                for warning in event["dropped"]:
+                    say(f"    left out, since no `warns` expects it: {warning}")
                 _say_news(before[cell], folder / f"{cell}.json", say)
             elif event["event"] == "setup failed":
                 outcome.setup[name] = problem
@@ -263,46 +328,24 @@ def _record_chapter(
             say(f"  a new process for the {len(left)} cells that are left")
 
 
-def _events(job: Mapping[str, Any], root: Path, cwd: Path) -> Iterator[dict[str, Any]]:
-    """Run a job in a process of its own and yield what it tells; last, how it died if it did."""
-    cwd.mkdir(parents=True, exist_ok=True)
-    code = [str(root), str(Path(insidetorch.__file__).parent.parent)]
-    inherited = os.environ.get("PYTHONPATH")
-    with tempfile.TemporaryDirectory(prefix="it-") as scratch:
-        path = Path(scratch) / "job.json"
-        path.write_text(json.dumps(job), encoding="utf-8")
-        ours, theirs = os.pipe()
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([*code, *([inherited] if inherited else [])]),
-            "PYTHONHASHSEED": "0",
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-            "IPYTHONDIR": scratch,
-        }
-        command = [sys.executable, "-m", "insidetorch.recorder.worker", str(path), str(theirs)]
-        log = Path(scratch) / "log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, cwd=cwd, env=environment, pass_fds=[theirs],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-        os.close(theirs)
-        last = ""
-        try:
-            with os.fdopen(ours, encoding="utf-8") as lines:
-                for line in lines:
-                    event = json.loads(line)
-                    last = event["cell"]
-                    yield event
-            code_returned = process.wait()
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        if code_returned:
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-            problem = f"the process ended with {code_returned} in {last or 'its start'}"
-            yield {"event": "died", "cell": last, "problem": ": ".join([problem, *said])}
+def _possible(script: Script, left: Sequence[str], outcome: Outcome, say: Say) -> list[str]:
+    """Return the cells that do not build on one that failed; of the others, say so."""
+    names = [
+        split and cell_code.label(split[0]).name for split in map(cell_code.split, script.sources)
+    ]
+    kept = []
+    for cell in left:
+        needed = {names[index] for index in cell_code.cells_to_run(script.sources, [cell])} - {cell}
+        lost = [
+            name for name in names if name in needed and f"{script.name}/{name}" in outcome.failed
+        ]
+        if lost:
+            problem = f"it needs what %%cuda {lost[0]} makes, and that failed"
+            outcome.failed[f"{script.name}/{cell}"] = problem
+            say(f"  {cell}: {problem}")
+        else:
+            kept.append(cell)
+    return kept
 
 
 def _previous(path: Path) -> Recording | None:

@@ -1,19 +1,19 @@
 """Runs one chapter in this process and writes a recording of its CUDA cells, without Jupyter.
 
-Started by `insidetorch.recorder.record`, one process a chapter: ``python -m
-insidetorch.recorder.worker job.json descriptor``. What happens is told as JSON lines on the
-file descriptor, because cells may print.
+Started by `insidetorch.recorder.process`, one process a chapter: ``python -m
+insidetorch.recorder.worker job.json descriptor parent``. What happens is told as JSON lines on
+the file descriptor, because cells may print.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import io
 import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +31,8 @@ from insidetorch.gpu import machine
 from insidetorch.gpu import magic as cuda
 from insidetorch.gpu import recording as recordings
 from insidetorch.gpu.recording import Artifact, Recording
+from insidetorch.records import RECORD_MIME
+from insidetorch.run.orphans import die_with_parent
 from insidetorch.show.traces import TRACE_MIME
 
 
@@ -172,7 +174,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
     sources = [cell["source"] for cell in job["cells"]]
     wanted = set(job["wanted"])
     digests = recordings.chapter_digests(
-        sources, cell_code.module_source([Path(place or ".") for place in sys.path])
+        sources, cell_code.reached_in([Path(place or ".") for place in sys.path])
     )
     # `import insidetorch` in a cell comes too late to find out that a shell is running.
     shell = Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
@@ -199,7 +201,7 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         with captured() as capture:
             error = _run(shell, parts[1])
         seconds = round(time.monotonic() - begun, 3)
-        values, files = cuda.take()
+        values = cuda.take()
         if error and "raises-exception" not in tags:
             say("failed", label.name, problem=error)
             if not machine.answers():
@@ -209,22 +211,22 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
         if label.name not in wanted:
             continue
         folder = Path(job["folder"]) / job["chapter"]
+        dropped = _drop_deprecations(capture.outputs)
         try:
-            packed = [_pack(left, label.name) for left in files]
-            packed += _traces(capture.outputs, label.name)
+            traces = _traces(capture.outputs, label.name)
             recording = Recording(
                 job["chapter"], label.name, digests[label.name], job["run"], seconds,
-                tuple(capture.outputs), values, tuple(artifact for artifact, _ in packed),
+                tuple(capture.outputs), values, tuple(artifact for artifact, _ in traces),
             )  # fmt: skip
             content = recordings.write(recording)
         except (BookError, OSError, TypeError, ValueError) as problem:
             say("failed", label.name, problem=str(problem))
             continue
         folder.mkdir(parents=True, exist_ok=True)
-        for artifact, compressed in packed:
+        for artifact, compressed in traces:
             recordings.put(folder / artifact.file, compressed)
         recordings.put(folder / f"{label.name}.json", content)
-        say("recorded", label.name, seconds=seconds)
+        say("recorded", label.name, seconds=seconds, dropped=dropped)
 
 
 def _run(shell: Any, source: str) -> str:
@@ -237,18 +239,6 @@ def _run(shell: Any, source: str) -> str:
     return text if len(text) <= 500 else f"{text[:500]} …"
 
 
-def _pack(left: cuda.Left, cell: str) -> tuple[Artifact, bytes]:
-    content = left.path.read_bytes()
-    if content[:2] != b"\x1f\x8b":
-        content = gzip.compress(content, mtime=0)
-    if len(content) > recordings.MAX_ARTIFACT:
-        raise BookError(
-            f"the artefact {left.name} has {len(content) / 2**20:.1f} MiB compressed, and one may "
-            f"have {recordings.MAX_ARTIFACT // 2**20} MiB; trace fewer steps."
-        )
-    return _artifact(cell, left.name.removesuffix(".gz"), left.title, content), content
-
-
 def _traces(outputs: Sequence[dict[str, Any]], cell: str) -> list[tuple[Artifact, bytes]]:
     """Take the traces of timelines out of the outputs, which keep their names."""
     found = {}
@@ -256,20 +246,49 @@ def _traces(outputs: Sequence[dict[str, Any]], cell: str) -> list[tuple[Artifact
         trace = output.get("data", {}).get(TRACE_MIME)
         if trace:
             name, content = trace["file"], base64.b64decode(trace["gzip"])
-            found[name] = (_artifact(cell, name, f"the trace {name}", content), content)
+            if len(content) > recordings.MAX_ARTIFACT:
+                raise BookError(
+                    f"the trace {name} has {len(content) / 2**20:.1f} MiB compressed, and one may "
+                    f"have {recordings.MAX_ARTIFACT // 2**20} MiB; trace fewer steps."
+                )
+            item = Artifact(
+                f"{cell}.{name}.gz", f"the trace {name}", len(content), recordings.sha256(content)
+            )
+            found[name] = (item, content)
             output["data"][TRACE_MIME] = {"file": name}
     return list(found.values())
 
 
-def _artifact(cell: str, name: str, title: str, content: bytes) -> Artifact:
-    return Artifact(f"{cell}.{name}.gz", title, len(content), recordings.sha256(content))
+def _drop_deprecations(outputs: list[dict[str, Any]]) -> list[str]:
+    """Take out the deprecations that no cell declares, and return them: they would fail a build."""
+    dropped = []
+    for output in list(outputs):
+        entry = output.get("data", {}).get(RECORD_MIME) or {}
+        if entry.get("kind") == "warning" and entry["deprecation"] and not entry["declared"]:
+            outputs.remove(output)
+            dropped.append(f"{entry['category']}: {entry['message']}")
+    return dropped
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run the job in the file that is the first argument, telling the descriptor that follows."""
+    """Run the job in the file that is the first argument, telling the descriptor that follows.
+
+    The third is the process that started this one; this one ends with it.
+    """
+    die_with_parent(int(arguments[2]))
     job = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
-    with os.fdopen(int(arguments[1]), "w", encoding="utf-8") as tell:
-        run_chapter(job, tell)
+    code = 1
+    try:
+        with os.fdopen(int(arguments[1]), "w", encoding="utf-8") as tell:
+            run_chapter(job, tell)
+            tell.write(json.dumps({"event": "end", "cell": ""}) + "\n")
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        # Neither threads nor exit handlers of a cell are waited for.
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":
