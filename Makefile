@@ -18,8 +18,8 @@ setup:
 setup-dev:
 	@$(PYTHON) scripts/bootstrap.py requirements-dev.txt --browser
 
-book: setup  ## set up, execute what changed, build _build/html
-	@$(PY) -m insidetorch build
+book: setup  ## set up, execute what changed, build _build/html; WATCH=1 builds after each edit
+	@$(PY) -m insidetorch build $(if $(WATCH),--watch)
 
 test: setup-dev  ## set up, build, run all tests, the site in a real browser too
 	@$(PY) -m insidetorch build
@@ -46,8 +46,8 @@ serve:  ## show the built book on localhost
 doctor: setup  ## what this machine can show, and what is lost where something is missing
 	@$(PY) -m insidetorch doctor
 
-bench: setup  ## time this build beside stock jupyter-book
-	@$(PY) -m insidetorch bench
+bench: setup  ## time this build beside stock jupyter-book; WHOLE=1 on the book itself too
+	@$(PY) scripts/bench.py $(if $(WHOLE),--whole)
 
 record: setup  ## record the CUDA cells on this machine's GPU; CHAPTERS="a b" for some
 	@$(PY) -m insidetorch record $(CHAPTERS)

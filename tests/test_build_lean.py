@@ -13,7 +13,23 @@ from fontTools.ttLib import TTFont
 from pygments.styles import get_style_by_name
 from pygments.token import Name, Punctuation, Text
 
-from insidetorch.publish.shrink import Names, lean, names, rules_in_use
+from insidetorch.publish.kept import digest
+from insidetorch.publish.shrink import Names, names, rules_in_use
+from insidetorch.publish.shrink import lean as plan
+
+
+def lean(site: Path) -> None:
+    """Make a site lean, in place."""
+    files = [path for path in site.rglob("*") if path.is_file()]
+    made = plan(site, {path: digest(path.read_bytes()) for path in files}, site / ".work")
+    pages = {path: made.page(path) for path in made.bundles}
+    for path, text in pages.items():
+        path.write_text(text)
+    for path in made.sheets:
+        path.unlink()
+    for path in made.files:
+        (site / "_static" / path.name).write_bytes(path.read_bytes())
+
 
 USED = Names(frozenset({"a", "b", "sd-w-1/2"}), ("tip-",))
 
@@ -132,3 +148,25 @@ def test_a_site_without_sheets_stays_as_it_is(tmp_path: Path) -> None:
     page.write_text("<p>plain</p>")
     lean(tmp_path)
     assert page.read_text() == "<p>plain</p>" and not list((tmp_path / "_static").iterdir())
+
+
+def test_the_index_of_the_search_holds_no_names(site: Path) -> None:
+    (site / "searchindex.js").write_text('Search.setIndex({"terms": {"z": 1}})')
+    lean(site)
+    (sheet,) = (site / "_static").glob("book-*.css")
+    assert ".z" not in sheet.read_text(encoding="utf-8")
+
+
+def test_a_sheet_is_made_again_only_if_other_names_are_in_use(site: Path) -> None:
+    def sheet() -> Path:
+        digests = {path: digest(path.read_bytes()) for path in site.rglob("*") if path.is_file()}
+        (made,) = set(plan(site, digests, site.with_name("work")).files[:1])
+        return made
+
+    first = sheet()
+    state = first.stat()
+    page = site / "index.html"
+    page.write_text(page.read_text() + '<p class="unknown">more prose</p>')
+    assert sheet() == first and first.stat() == state
+    page.write_text(page.read_text() + '<p class="z">more prose</p>')
+    assert sheet() != first and ".z" in sheet().read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Any
 import yaml
 
 from insidetorch.book.address import Address, address
+from insidetorch.book.parsed import parse
 from insidetorch.errors import BookError
 
+Parse = Callable[[str, str], dict[str, Any]]
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$", re.DOTALL | re.MULTILINE)
 _CODE_FENCE = re.compile(r"^\s*(?:`{3,}|~{3,}|:{3,})\{code-cell\}", re.MULTILINE)
 _HEADER = "`kernelspec: {name: python3}` and `jupytext: {text_representation: {format_name: myst}}`"
@@ -130,14 +132,15 @@ class Project:
             ),
         )
 
-    def pages(self, limits: Limits) -> list[Page]:
+    def pages(self, limits: Limits, parse: Parse = parse) -> list[Page]:
         """Read every document of the table of contents.
 
+        :param parse: returns a chapter's text as notebook JSON.
         :raises BookError: a document is missing or cannot be read.
         """
-        return [self._page(doc, limits) for doc in self.docs]
+        return [self._page(doc, limits, parse) for doc in self.docs]
 
-    def _page(self, doc: str, limits: Limits) -> Page:
+    def _page(self, doc: str, limits: Limits, parse: Parse) -> Page:
         path = self.root / f"{doc}.md"
         if not path.is_file():
             if (self.root / f"{doc}.ipynb").is_file() or doc.endswith(".ipynb"):
@@ -156,7 +159,7 @@ class Project:
             and _dig(front, "kernelspec", "name") is not None
         )
         if is_myst:
-            return _chapter(doc, path, text, front, limits)
+            return _chapter(doc, path, text, front, limits, parse)
         if "kernelspec" in front or "jupytext" in front or _CODE_FENCE.search(text):
             raise BookError(
                 f"{path} has code cells but not the header of a chapter; "
@@ -194,16 +197,13 @@ def heading(text: str) -> str:
     return found[1] if found else ""
 
 
-def _chapter(doc: str, path: Path, text: str, front: dict[str, Any], limits: Limits) -> Chapter:
-    from jupytext.myst import MystMetadataParsingError, myst_to_notebook
-
-    try:
-        notebook = myst_to_notebook(text, add_source_map=True)
-    except MystMetadataParsingError as error:
-        raise BookError(f"{path}: {_one_line(error)}; mend the options of that cell.") from None
-    lines = tuple(line + 1 for line in notebook.metadata["source_map"])
+def _chapter(
+    doc: str, path: Path, text: str, front: dict[str, Any], limits: Limits, parse: Parse
+) -> Chapter:
+    notebook = parse(doc, text)
+    lines = tuple(line + 1 for line in notebook["metadata"]["source_map"])
     # jupytext draws the cells' ids by lot; a staged page must only change when its text does.
-    for number, cell in enumerate(notebook.cells):
+    for number, cell in enumerate(notebook["cells"]):
         cell["id"] = f"cell-{number}"
         if cell["cell_type"] != "code":
             continue
@@ -225,7 +225,7 @@ def _chapter(doc: str, path: Path, text: str, front: dict[str, Any], limits: Lim
         _seconds(own.get("cell-seconds", limits.cell), path),
         _seconds(own.get("chapter-seconds", limits.chapter), path),
     )
-    return Chapter(doc, path, text, dict(notebook), lines, limits)
+    return Chapter(doc, path, text, notebook, lines, limits)
 
 
 def _mapping(path: Path, root: Path) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def main() -> None:
 @click.option("--any-torch", is_flag=True, help="Accept a torch other than the pinned one.")
 @click.option("--cell-seconds", type=float, help="Time limit of a cell.")
 @click.option("--chapter-seconds", type=float, help="Time limit of a chapter.")
+@click.option("--watch", "watching", is_flag=True, help="Build again after each edit.")
 def build(
     root: Path,
     workers: int | None,
@@ -60,46 +61,16 @@ def build(
     any_torch: bool,
     cell_seconds: float | None,
     chapter_seconds: float | None,
+    watching: bool,
 ) -> None:
     """Execute what changed and build the site in _build/html."""
     options = Options(workers, any_torch, force, cell_seconds, chapter_seconds)
+    if watching:
+        from insidetorch.publish.on_change import watch
+
+        watch(root, options, Console())
+        return
     sys.exit(build_book(open_project(root), options, Console()))
-
-
-@main.command()
-@_ROOT
-@click.option(
-    "--set",
-    "name",
-    type=click.Choice(["book", "generated", "both"]),
-    default="both",
-    show_default=True,
-    help="Which chapters.",
-)
-@click.option("--notebooks", default=12, show_default=True, help="Size of the generated set.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
-def bench(root: Path, name: str, notebooks: int, repeat: int) -> None:
-    """Time this build beside a stock `jupyter-book build`, on copies; write _build/bench.json."""
-    import json
-
-    from insidetorch.book.cache import write
-    from insidetorch.commands import bench as timing
-
-    project = open_project(root)
-    sets = {
-        "book": timing.copy_of(project),
-        "generated": lambda folder: timing.generate(folder, notebooks),
-    }
-    console = Console()
-    benches = [
-        timing.run_bench(each, make, repeat, console.print)
-        for each, make in sets.items()
-        if name in (each, "both")
-    ]
-    timing.show(console, benches)
-    path = project.build / "bench.json"
-    write(path, json.dumps(timing.as_json(benches), indent=1, ensure_ascii=False))
-    console.print(f"Written to {path}", soft_wrap=True)
 
 
 @main.command()

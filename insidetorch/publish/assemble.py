@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from insidetorch.book.project import Chapter, Page, Project
-from insidetorch.publish.shrink import lean
+from insidetorch.publish import shrink as lean_module
+from insidetorch.publish.kept import Kept, code, digest
+from insidetorch.publish.shrink import OPTIONS, lean
 from insidetorch.publish.viewer import PLACE as VIEWER
+from insidetorch.show import traces as traces_module
 from insidetorch.show.traces import link_viewer
 
 FRESH, CACHED = "fresh", "cached"
@@ -29,8 +33,8 @@ def assemble(
     wheel: Path | None,
     traces: Mapping[str, bytes],
     viewer: Path | None,
-) -> Path:
-    """Make the new site beside the published one and return its folder.
+) -> Kept:
+    """Make the new site beside the published one; what would be made again is taken from that.
 
     :param downloads: chapter → notebook as readers get it.
     :param fresh: the chapters executed in this build.
@@ -40,43 +44,65 @@ def assemble(
     """
     new = project.build / "html.new"
     shutil.rmtree(new, ignore_errors=True)
-    shutil.copytree(rendered, new)
-    for doc, notebook in downloads.items():
-        path = new / "_sources" / f"{doc}.ipynb"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), encoding="utf-8")
-    if wheel is not None:
-        (new / "_static").mkdir(exist_ok=True)
-        shutil.copy2(wheel, new / "_static" / wheel.name)
-    for name, content in traces.items():
-        (new / name).parent.mkdir(parents=True, exist_ok=True)
-        (new / name).write_bytes(content)
-    lean(new)
-    if traces and viewer is not None:
-        shutil.copytree(viewer, new / VIEWER, dirs_exist_ok=True)
-    _complete_entrance(new / "index.html")
+    kept = Kept(project.html, new, project.build / "published.json")
     fresh = frozenset(fresh)
-    for doc in downloads:
-        page = new / f"{doc}.html"
-        if page.is_file():
-            text = page.read_text(encoding="utf-8")
-            filled = link_viewer(fill_markers(text, fresh), VIEWER if viewer else None)
-            if filled != text:
-                page.write_text(filled, encoding="utf-8")
-    return new
+    digests = {path: digest(path.read_bytes()) for path in _files(rendered)}
+    made_lean = lean(rendered, digests, project.cache / "lean")
+    made_by = code([__file__, lean_module.__file__, traces_module.__file__])
+    options = digests.get(rendered / "_static" / OPTIONS)
+    place = VIEWER if viewer else None
+    notebooks = {f"_sources/{doc}.ipynb": notebook for doc, notebook in downloads.items()}
+
+    def page(path: Path) -> bytes:
+        text = made_lean.page(path) if path in made_lean.bundles else path.read_text("utf-8")
+        doc = path.relative_to(rendered).with_suffix("").as_posix()
+        if doc in downloads:
+            text = link_viewer(fill_markers(text, fresh), place)
+        return (_whole_entrance(text) if doc == "index" else text).encode()
+
+    for path, content in digests.items():
+        name = path.relative_to(rendered).as_posix()
+        if path in made_lean.sheets or name in notebooks:
+            continue
+        if path.suffix == ".html":
+            bundle = made_lean.bundles.get(path)
+            is_fresh = name.removesuffix(".html") in fresh
+            about = (name, bundle and bundle.name, options, place, is_fresh)
+            kept.put(name, digest(made_by, content, about), partial(page, path))
+        else:
+            kept.put(name, content, path.read_bytes)
+    for name, notebook in notebooks.items():
+        kept.put(name, digest(json.dumps(notebook)), partial(_indented, notebook))
+    others = {Path("_static") / path.name: path for path in made_lean.files}
+    if wheel is not None:
+        others[Path("_static") / wheel.name] = wheel
+    if traces and viewer is not None:
+        others |= {Path(VIEWER) / path.relative_to(viewer): path for path in _files(viewer)}
+    for target, path in others.items():
+        kept.put(target.as_posix(), digest(path.read_bytes()), path.read_bytes)
+    for name, trace in traces.items():
+        kept.put(name, digest(trace), trace)
+    return kept
 
 
-def _complete_entrance(path: Path) -> None:
+def _indented(notebook: Mapping[str, Any]) -> bytes:
+    return json.dumps(notebook, indent=1, ensure_ascii=False).encode()
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _whole_entrance(text: str) -> str:
     """Make a whole page of the bare redirection that Jupyter Book puts at the site's root."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = _REDIRECTION.fullmatch(text.strip())
-    if found:
-        path.write_text(
-            f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
-            f"<title>To the book</title>\n{text.strip()}</head>\n"
-            f'<body><p>The book starts <a href="{found[1]}">here</a>.</p></body>\n</html>\n',
-            encoding="utf-8",
-        )
+    if not found:
+        return text
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        f"<title>To the book</title>\n{text.strip()}</head>\n"
+        f'<body><p>The book starts <a href="{found[1]}">here</a>.</p></body>\n</html>\n'
+    )
 
 
 def fill_markers(html: str, fresh: Iterable[str]) -> str:
@@ -87,13 +113,18 @@ def fill_markers(html: str, fresh: Iterable[str]) -> str:
     )
 
 
-def lacking(site: Path, pages: Iterable[Page]) -> list[str]:
-    """Return what is wrong with a site: pages that are missing or have nothing to read."""
+def lacking(site: Path, pages: Iterable[Page], made: Collection[str]) -> list[str]:
+    """Return what is wrong with a site: pages that are missing or have nothing to read.
+
+    :param made: the files that are not the published ones; those were looked at before.
+    """
     problems = []
     for page in pages:
         path = site / f"{page.doc}.html"
         if not path.is_file():
             problems.append(f"{page.doc} is in _toc.yml but has no page in the site")
+            continue
+        if f"{page.doc}.html" not in made:
             continue
         html = path.read_text(encoding="utf-8")
         if not visible_text(html):

@@ -15,6 +15,7 @@ from insidetorch.book import ledger as ledger_file
 from insidetorch.book.cache import Cache, CorruptEntry, write
 from insidetorch.book.key import ingredients, key
 from insidetorch.book.lock import build_lock
+from insidetorch.book.parsed import Parsed
 from insidetorch.book.project import Chapter, Project
 from insidetorch.book.runs import Failure, Run
 from insidetorch.drift.hook import say_unlocked
@@ -25,7 +26,7 @@ from insidetorch.publish import downloads as readers
 from insidetorch.publish import notebook_forms as notebooks
 from insidetorch.publish.preflight import check_graphviz, check_torch
 from insidetorch.publish.progress import ChapterProgress, say_failures
-from insidetorch.publish.render import Renderer
+from insidetorch.publish.render import Renderer, SphinxProcess
 from insidetorch.publish.stage import stage
 from insidetorch.publish.viewer import viewer
 from insidetorch.publish.wheel import start_wheel
@@ -81,9 +82,12 @@ class _Outcome:
             self.failures[doc] = run.failure
 
 
-def build_book(project: Project, options: Options, console: Console) -> int:
+def build_book(
+    project: Project, options: Options, console: Console, sphinx: SphinxProcess | None = None
+) -> int:
     """Build the book; return the exit status.
 
+    :param sphinx: the process that renders, if it is to stay for the next build.
     :raises BookError: something must be mended before anything can be executed.
     """
     begun = time.monotonic()
@@ -94,18 +98,24 @@ def build_book(project: Project, options: Options, console: Console) -> int:
                 f"the site cannot be written: {project.html} is a file; move it out of the way."
             )
         publish.recover(project)
-        pages = project.pages(project.limits(options.cell_seconds, options.chapter_seconds))
+        parsed = Parsed(project.cache / "parsed.json")
+        limits = project.limits(options.cell_seconds, options.chapter_seconds)
+        pages = project.pages(limits, parsed.parse)
         if not options.any_torch:
             check_torch(project)
         check_graphviz(pages)
-        renderer = Renderer(project)
-        stack.callback(renderer.close)
+        if sphinx is None:
+            sphinx = SphinxProcess(project)
+            stack.callback(sphinx.close)
+        if parsed.changed({page.doc: page.text for page in pages}):
+            sphinx.start()
+        renderer = Renderer(project, sphinx)
         wheel_job = start_wheel(project)
         if wheel_job is not None:
             stack.callback(wheel_job.close)
 
         chapters = [page for page in pages if isinstance(page, Chapter)]
-        outcome = _execute(project, chapters, options, console, renderer)
+        outcome = _execute(project, chapters, options, console, sphinx)
         merged = {
             chapter.doc: notebooks.merge(chapter, outcome.executed[chapter.doc])
             for chapter in chapters
@@ -134,30 +144,32 @@ def build_book(project: Project, options: Options, console: Console) -> int:
             before = None
         ledger = ledger_file.ledger(entries, before)
         write(path, json.dumps(ledger, indent=1, ensure_ascii=False))
+        renderer.begin(pages, before is None or not ledger_file.same(ledger, before))
         say_unlocked(project, console)
-        changed = before is None or not ledger_file.same(ledger, before)
-        complaints = renderer.render(pages, changed)
-        console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
-        problems += complaints
         wheel = wheel_job.wait() if wheel_job is not None else None
         if isinstance(wheel, str):
             problems.append(wheel)
             wheel = None
+        downloads = readers.downloads(project, chapters, merged, wheel)
+        traces = files(merged.values())
+        shown_by = viewer(project.cache) if traces else None
+        if traces and shown_by is None:
+            console.print("  no viewer of traces (npm brings it); they are there to download")
+        complaints = renderer.finish()
+        console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
+        problems += complaints
         if not complaints:
-            downloads = readers.downloads(project, chapters, merged, wheel)
-            traces = files(merged.values())
-            shown_by = viewer(project.cache) if traces else None
-            if traces and shown_by is None:
-                console.print("  no viewer of traces (npm brings it); they are there to download")
-            new = publish.assemble(
+            site = publish.assemble(
                 project, renderer.output, downloads, outcome.fresh, wheel, traces, shown_by
             )
-            lacking = publish.lacking(new, pages)
+            lacking = publish.lacking(site.new, pages, site.made)
             problems += lacking
             if not lacking:
                 renderer.accept(pages)
+                parsed.keep()
             if not problems:
-                publish.swap(project, new)
+                publish.swap(project, site.new)
+                site.keep()
     if problems:
         say_failures(console, problems)
         return 1
@@ -176,7 +188,7 @@ def _execute(
     chapters: list[Chapter],
     options: Options,
     console: Console,
-    renderer: Renderer,
+    sphinx: SphinxProcess,
 ) -> _Outcome:
     keys = {chapter.doc: key(ingredients(chapter, project)) for chapter in chapters}
     outcome = _Outcome(keys, Cache(project.cache / "executed"))
@@ -198,8 +210,7 @@ def _execute(
     if to_run:
         from insidetorch.run.execute import execute, longest_first
 
-        renderer.start()
-
+        sphinx.start()
         workers = min(options.workers or cores(), len(to_run))
         console.print(
             f"Executing {len(to_run)} of {len(chapters)} chapters, {workers} at a time",

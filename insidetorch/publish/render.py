@@ -10,8 +10,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import insidetorch
 from insidetorch.book.cache import write
@@ -22,24 +25,69 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PROBLEM = re.compile(r"\b(?:WARNING|ERROR|CRITICAL|SEVERE|Error|Exception)\b")
 
 
+class SphinxProcess:
+    """The process that runs Jupyter Book, once or more; started when it is first needed."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._process: subprocess.Popen[str] | None = None
+        self._said: IO[str] | None = None
+
+    def start(self) -> None:
+        """Start loading Sphinx, unless that is done already."""
+        if self._process is None:
+            self._said = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+            self._process = _start(self._project, self._said)
+
+    def alive(self) -> bool:
+        """Tell whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def ask(self, arguments: Sequence[str]) -> str:
+        """Have Jupyter Book begin; return the number of the request."""
+        self.start()
+        assert self._process is not None and self._process.stdin is not None
+        number = os.urandom(8).hex()
+        with suppress(BrokenPipeError):  # `answer` says why
+            self._process.stdin.write(f"{json.dumps([number, arguments])}\n")
+            self._process.stdin.flush()
+        return number
+
+    def answer(self, number: str) -> tuple[int, str]:
+        """Wait until the request is served; return Jupyter Book's status and what it said."""
+        assert self._process is not None and self._process.stdout is not None
+        for line in self._process.stdout:
+            asked, status, said = json.loads(line)
+            if asked == number:
+                return int(status), str(said)
+        assert self._said is not None
+        self._said.seek(0)
+        status, said = self._process.wait() or 1, self._said.read()
+        self.close()
+        return status, said
+
+    def close(self) -> None:
+        """End the process if it is still waiting or at work."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
 class Renderer:
     """One rendering, whose Sphinx can load while the chapters are executed."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, sphinx: SphinxProcess) -> None:
         self.project = project
-        self._process: subprocess.Popen[str] | None = None
+        self._sphinx = sphinx
         self._known = ""
+        self._asked = ""
 
     @property
     def output(self) -> Path:
         """Where the rendered site is; not yet the published one."""
         return _folder(self.project) / "_build" / "html"
-
-    def start(self) -> subprocess.Popen[str]:
-        """Start loading Sphinx in a process of its own, unless that is done already."""
-        if self._process is None:
-            self._process = _start(self.project)
-        return self._process
 
     def open(self) -> None:
         """Take the last rendering in hand, before the stage is touched.
@@ -52,8 +100,8 @@ class Renderer:
             self._known = mark.read_text(encoding="ascii")
         mark.unlink(missing_ok=True)
 
-    def render(self, pages: Sequence[Page], changed: bool) -> list[str]:
-        """Render the stage; return what Sphinx complained of, nothing if all is well.
+    def begin(self, pages: Sequence[Page], changed: bool) -> None:
+        """Begin to render the stage.
 
         The folder of the last rendering is used again unless something changed that Sphinx
         does not watch: the table of contents, a title (other pages show it), a static file, the
@@ -66,7 +114,7 @@ class Renderer:
         folder = _folder(self.project)
         same = self._known == self._fingerprint(pages)
         if same and not changed:
-            return []
+            return
         if not same:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,10 +122,15 @@ class Renderer:
             "build", str(self.project.stage), "--path-output", str(folder),
             "-q", "-W", "--keep-going", "-n",
         ]  # fmt: skip
-        process = self.start()
-        _, said = process.communicate(json.dumps(arguments) + "\n")
+        self._asked = self._sphinx.ask(arguments)
+
+    def finish(self) -> list[str]:
+        """Wait for what was begun; return what Sphinx complained of, nothing if all is well."""
+        if not self._asked:
+            return []
+        status, said = self._sphinx.answer(self._asked)
         problems = complaints(said, self.project)
-        if process.returncode and not problems:
+        if status and not problems:
             reasons = _REASON.findall(_COLOUR.sub("", said)) or ["it gave no reason"]
             problems = [f"Jupyter Book failed: {reasons[-1]}"]
         return problems
@@ -85,12 +138,6 @@ class Renderer:
     def accept(self, pages: Iterable[Page]) -> None:
         """Note that the rendering is whole, so that the next one may build on it."""
         write(_folder(self.project) / "fingerprint", self._fingerprint(pages))
-
-    def close(self) -> None:
-        """End the process if it is still waiting or at work."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()
 
     def _fingerprint(self, pages: Iterable[Page]) -> str:
         digest = hashlib.sha256()
@@ -119,14 +166,16 @@ class Renderer:
                     yield path
 
 
-def _start(project: Project) -> subprocess.Popen[str]:
+def _start(project: Project, said: IO[str]) -> subprocess.Popen[str]:
     package = str(Path(insidetorch.__file__).parent.parent)
     path = [str(project.root), package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    extensions = (project.config.get("sphinx") or {}).get("extra_extensions") or ()
+    module = "insidetorch.publish.sphinx_process"
     return subprocess.Popen(
-        [sys.executable, "-m", "insidetorch.publish.sphinx_process", str(os.getpid())],
+        [sys.executable, "-m", module, str(os.getpid()), *map(str, extensions)],
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
     )

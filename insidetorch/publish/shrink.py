@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tinycss2
+
+from insidetorch.book.cache import write_changed
+from insidetorch.publish.kept import code, digest
+
+T = TypeVar("T")
 
 _SHEET = re.compile(r'[ \t]*<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^":]+)"[^>]*>\n?')
 _SCRIPT = re.compile(r'<script\b(?![^>]*\b(?:defer|async)\b)([^>]*\bsrc="([^":]+)"[^>]*)></script>')
 _STATIC = "/_static/"
-_OPTIONS = "documentation_options.js"
+OPTIONS = "documentation_options.js"
+_INDEX = "searchindex.js"  # words of the book, and no names
+_TOOLS = ("tinycss2", "fonttools")
 _NAMES = re.compile(r'\b(?:class|id)=(?:"([^"]*)"|\'([^\']*)\')')
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAME = re.compile(r"[.#]((?:\\.|[\w-])+)")
@@ -42,35 +52,117 @@ class Names:
         return name in self.whole or name.startswith(self.starts)
 
 
-def lean(site: Path) -> None:
-    """Rewrite the pages of a site, in place.
+@dataclass(frozen=True)
+class Lean:
+    """How the pages of a rendered site become lean.
 
     Style sheets become one, with the rules that some page or script can use; icon fonts keep the
     icons that are used; scripts wait until the page is read; code says how many rows it has, so
     that a browser can leave it out until it is in view, and has no elements where it has no colour
     of its own, which are half of a chapter's. Pages look and act as before.
 
-    :param site: the folder of a rendered site.
+    :param bundles: the pages that have sheets, each with where the one lies that it gets.
+    :param sheets: the sheets that no page needs any more.
+    :param files: the new sheets and their fonts, which belong beside the static files.
     """
-    pages = {
-        path: text
-        for path in sorted(site.rglob("*.html"))
-        if path.parent.name != "_static" and _SHEET.search(text := path.read_text(encoding="utf-8"))
-    }
-    scripts = [path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.js"))]
-    used = names(pages.values(), scripts)
+
+    bundles: Mapping[Path, Path]
+    sheets: frozenset[Path]
+    files: tuple[Path, ...]
+
+    def page(self, path: Path) -> str:
+        """Return the text of a page as it is to be published."""
+        return _page(path, path.read_text(encoding="utf-8"), self.bundles[path])
+
+
+def lean(site: Path, digests: Mapping[Path, str], work: Path) -> Lean:
+    """Make the sheets of a site's pages.
+
+    :param site: the folder of a rendered site, which is left as it is.
+    :param digests: the site's files, each with the digest of its content.
+    :param work: where sheets, and what was found on pages, are kept between builds.
+    """
+    styles = {p: d for p, d in digests.items() if p.suffix in (".css", ".ttf")}
+    known = {_unescaped(n) for p in styles if p.suffix == ".css" for n in _NAME.findall(_text(p))}
+    theme = digest(code([__file__]), *map(metadata.version, _TOOLS), sorted(styles.items()))
+    notes = _Notes(work / "notes.json")
+    pages: dict[Path, list[str]] = {}
+    whole: set[str] = set()
+    for path, content in digests.items():
+        if path.suffix == ".html" and path.parent.name != "_static":
+            hrefs, found = notes.of(digest(theme, content), path, known, _seen)
+            whole.update(found)
+            if hrefs:
+                pages[path] = hrefs
+    scripts = sorted(p for p in digests if p.suffix == ".js" and p.name != _INDEX)
+    mixed = digest(theme, [digests[path] for path in scripts])
+    starts, words = notes.of(mixed, scripts, known, _words)
+    notes.keep()
+    used = Names(frozenset({*whole, *words}), tuple(starts))
+    relevant = sorted(name for name in known if name in used)
     bundles: dict[tuple[Path, ...], Path] = {}
-    for path, text in pages.items():
-        sheets = tuple(
-            sheet
-            for href in _SHEET.findall(text)
-            if (sheet := _goal(href.partition("?")[0], path, site)).is_file()
-        )
+    by_page: dict[Path, Path] = {}
+    for path, hrefs in pages.items():
+        goals = (_goal(href.partition("?")[0], path, site) for href in hrefs)
+        sheets = tuple(sheet for sheet in goals if sheet in digests)
         if sheets not in bundles:
-            bundles[sheets] = _bundle(sheets, used, site / "_static")
-        path.write_text(_page(path, text, bundles[sheets]), encoding="utf-8")
-    for sheet in {sheet for sheets in bundles for sheet in sheets}:
-        sheet.unlink()
+            folder = work / digest(theme, sheets, relevant)[:16]
+            if not folder.is_dir():
+                part = folder.with_name(f"{folder.name}.part")
+                shutil.rmtree(part, ignore_errors=True)
+                part.mkdir(parents=True)
+                _bundle(sheets, used, site / "_static", part)
+                part.rename(folder)
+            bundles[sheets] = next(folder.glob("*.css"))
+        by_page[path] = site / "_static" / bundles[sheets].name
+    folders = {sheet.parent for sheet in bundles.values()}
+    for folder in work.iterdir():
+        if folder.is_dir() and folder not in folders:
+            shutil.rmtree(folder)
+    files = tuple(sorted(file for folder in folders for file in folder.iterdir()))
+    return Lean(by_page, frozenset(sheet for sheets in bundles for sheet in sheets), files)
+
+
+class _Notes:
+    """What was found in files, by the digest of their content; kept between builds."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._now: dict[str, Any] = {}
+        try:
+            self._before: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            self._before = {}
+
+    def of(
+        self, key: str, about: T, known: set[str], look: Callable[[T, set[str]], Any]
+    ) -> tuple[list[str], list[str]]:
+        found = self._before.get(key) or look(about, known)
+        self._now[key] = found
+        return found[0], found[1]
+
+    def keep(self) -> None:
+        write_changed(self._path, json.dumps(self._now))
+
+
+def _seen(path: Path, known: set[str]) -> tuple[list[str], list[str]]:
+    """Return the sheets that a page names, and which of the known names it has."""
+    text = _text(path)
+    return _SHEET.findall(text), sorted(known & names([text], ()).whole)
+
+
+def _words(scripts: Iterable[Path], known: set[str]) -> tuple[list[str], list[str]]:
+    """Return the beginnings of names in scripts, and which of the known names they can have."""
+    found = names((), map(_text, scripts))
+    return list(found.starts), sorted(known & found.whole)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _unescaped(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name)
 
 
 def _goal(href: str, page: Path, site: Path) -> Path:
@@ -127,7 +219,7 @@ def _selectors(prelude: Iterable[Any]) -> list[str]:
 def _matches(selector: str, used: Names) -> bool:
     """Return whether an element can match; what is in brackets or parentheses is not looked at."""
     plain = re.sub(r"\([^()]*\)|\[[^\]]*\]", "", re.sub(r"\([^()]*\)", "", selector))
-    return all(re.sub(r"\\(.)", r"\1", name) in used for name in _NAME.findall(plain))
+    return all(_unescaped(name) in used for name in _NAME.findall(plain))
 
 
 def _short(content: Iterable[Any]) -> str:
@@ -135,13 +227,17 @@ def _short(content: Iterable[Any]) -> str:
     return re.sub(r"\s*\n\s*", " ", tinycss2.serialize(kept)).strip()
 
 
-def _bundle(sheets: Iterable[Path], used: Names, folder: Path) -> Path:
-    text = "".join(rules_in_use(_resolved(sheet, folder), used) for sheet in sheets)
+def _bundle(sheets: Iterable[Path], used: Names, static: Path, out: Path) -> None:
+    """Write the sheet and its fonts.
+
+    :param static: the folder that it will lie in, with the fonts it is made from.
+    :param out: where it is written.
+    """
+    text = "".join(rules_in_use(_resolved(sheet, static), used) for sheet in sheets)
     icons = {ord(character) for character in text} & set(_PRIVATE_USE)
-    text = re.sub(r"@font-face\s*\{[^}]*\}", lambda face: _face(face[0], icons, folder), text)
-    path = folder / f"book-{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
+    text = re.sub(r"@font-face\s*\{[^}]*\}", lambda face: _face(face[0], icons, static, out), text)
+    path = out / f"book-{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
     path.write_text(f'@charset "utf-8";\n{text}', encoding="utf-8")
-    return path
 
 
 def _resolved(sheet: Path, folder: Path) -> str:
@@ -158,14 +254,14 @@ def _resolved(sheet: Path, folder: Path) -> str:
     return re.sub(r'@import "([^":]+)";', imported, re.sub(r'@charset "[^"]*";', "", text))
 
 
-def _face(face: str, icons: set[int], folder: Path) -> str:
+def _face(face: str, icons: set[int], static: Path, out: Path) -> str:
     """Return a font face that holds only the icons in use; one without a TrueType file stays."""
     from fontTools import subset
 
     found = re.search(r"url\(([^)]+\.ttf)\)", face)
     if found is None:
         return face
-    font = subset.load_font(folder / found[1], subset.Options(flavor="woff"))
+    font = subset.load_font(static / found[1], subset.Options(flavor="woff"))
     present = icons & set(font.getBestCmap())
     if not present:
         return ""
@@ -174,7 +270,7 @@ def _face(face: str, icons: set[int], folder: Path) -> str:
     subsetter.subset(font)
     made = BytesIO()
     subset.save_font(font, made, subset.Options(flavor="woff"))
-    path = folder / f"{Path(found[1]).stem}.woff"
+    path = out / f"{Path(found[1]).stem}.woff"
     path.write_bytes(made.getvalue())
     return re.sub(r"src:[^;}]*", f'src:url({path.name}) format("woff")', face)
 
@@ -196,7 +292,7 @@ def _page(path: Path, text: str, bundle: Path) -> str:
 
     def late(found: re.Match[str]) -> str:
         source = path.parent / found[2].partition("?")[0]
-        if source.name == _OPTIONS and source.is_file():
+        if source.name == OPTIONS and source.is_file():
             return f"<script>{source.read_text(encoding='utf-8')}</script>"
         return f"<script defer{found[1]}></script>"
 

@@ -50,7 +50,7 @@ def _files(
     for page in pages:
         if isinstance(page, Chapter):
             shown = for_site(notebooks[page.doc], page.doc, chapters)
-            text = json.dumps(shown, indent=1, ensure_ascii=False, sort_keys=True)
+            text = json.dumps(shown, ensure_ascii=False, sort_keys=True)
             yield f"{page.doc}.ipynb", text.encode()
         else:
             yield f"{page.doc}.md", retarget(page.text, page.doc, chapters).encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -10,9 +9,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 
-from insidetorch import facts
 from insidetorch.book.address import Address
 from insidetorch.display import escape
 from insidetorch.site import (
@@ -22,6 +19,7 @@ from insidetorch.site import (
     excerpt_links,
     glossary,
     mathml,
+    outdated,
     own_host,
     part,
     parts,
@@ -32,7 +30,6 @@ from insidetorch.site import (
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.part import Part, raw
-from insidetorch.site.places import GENERATED
 from insidetorch.site.stamp import stamp
 
 __all__ = ["setup"]
@@ -63,14 +60,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     changes.register(app)
     glossary.register(app)
     excerpt_links.register(app)
+    outdated.register(app)
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", _own_templates)
     app.connect("builder-inited", _write_style)
     app.connect("builder-inited", own_host.add_filters)
-    app.connect("env-get-outdated", _outdated)
-    app.connect("env-before-read-docs", _read_again)
     app.connect("doctree-resolved", own_host.strip_styles)
     app.connect("doctree-resolved", _stamp)
     app.connect("html-page-context", own_host.drop_scripts, priority=900)
@@ -88,39 +84,6 @@ def _write_style(app: Sphinx) -> None:
 
 def _ledger(app: Sphinx) -> Ledger | None:
     return read_ledger(Path(app.srcdir) / app.config.insidetorch_ledger)
-
-
-def _outdated(
-    app: Sphinx, env: BuildEnvironment, added: set[str], changed: set[str], removed: set[str]
-) -> list[str]:
-    """Name the pages whose stamp or generated part is no longer what the ledger says."""
-    ledger = _ledger(app)
-    before: dict[str, str] = getattr(env, "insidetorch_digests", {})
-    now = {
-        doc: _digest(ledger if env.metadata.get(doc, {}).get(GENERATED) else _of(ledger, doc))
-        for doc in env.found_docs
-    }
-    env.insidetorch_digests = now  # type: ignore[attr-defined]
-    return [doc for doc, digest in now.items() if before.get(doc, digest) != digest]
-
-
-def _read_again(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
-    """Let the generated pages be made anew when any other is: they show titles and uses of it."""
-    if docnames:
-        docnames += [
-            doc
-            for doc, known in env.metadata.items()
-            if known.get(GENERATED) and doc not in docnames and doc in env.found_docs
-        ]
-
-
-def _of(ledger: Ledger | None, doc: str) -> object:
-    return ledger.chapter(doc) if ledger else None
-
-
-def _digest(value: object) -> str:
-    torch = facts.torch_facts()
-    return hashlib.sha256(f"{value!r} {torch!r}".encode()).hexdigest()
 
 
 def _stamp(app: Sphinx, doctree: nodes.document, docname: str) -> None:
