@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
 from tiny_book import CHAPTER_HEAD, TinyBook
 
 from insidetorch.book.cache import KEEP, Cache, CorruptEntry, write_changed
-from insidetorch.book.key import Ingredients, key, local_modules
+from insidetorch.book.key import Ingredients, key
 from insidetorch.book.ledger import undeclared_warnings
 from insidetorch.book.project import Chapter, Limits, Project, heading, open_project
 from insidetorch.display import style_block
@@ -26,9 +26,8 @@ BASE = Ingredients(
     torch="2.13.0+cpu",
     commit="abc",
     python="3.11.7",
-    pins="p",
-    toolkit="t",
-    modules={"miniatures/autograd_engine/engine.py": "m"},
+    packages={"numpy": "2.4.6"},
+    code={"miniatures/autograd_engine/engine.py": "m"},
     verdicts={"leaf": {"id": "leaf", "sentence": "s"}},
     recordings={"recordings/x/1.json": "r"},
 )
@@ -50,9 +49,8 @@ def chapter(tmp_path: Path, body: str, front: str = "") -> Chapter:
         {"torch": "2.14.0"},
         {"commit": "abd"},
         {"python": "3.12.1"},
-        {"pins": "q"},
-        {"toolkit": "u"},
-        {"modules": {"miniatures/autograd_engine/engine.py": "n"}},
+        {"packages": {"numpy": "2.4.7"}},
+        {"code": {"miniatures/autograd_engine/engine.py": "n"}},
         {"verdicts": {"leaf": {"id": "leaf", "sentence": "other"}}},
         {"recordings": {}},
         {"checkout": "/src/pytorch"},
@@ -69,23 +67,9 @@ def test_every_ingredient_is_tried_above() -> None:
 
 
 def test_key_does_not_depend_on_the_order_of_mappings() -> None:
-    one = dataclasses.replace(BASE, modules={"a": "1", "b": "2"})
-    two = dataclasses.replace(BASE, modules={"b": "2", "a": "1"})
+    one = dataclasses.replace(BASE, code={"a": "1", "b": "2"})
+    two = dataclasses.replace(BASE, code={"b": "2", "a": "1"})
     assert key(one) == key(two)
-
-
-def test_local_modules_follow_imports_strings_and_relative_imports(tmp_path: Path) -> None:
-    mini = tmp_path / "miniatures"
-    mini.mkdir()
-    (mini / "__init__.py").write_text("")
-    (mini / "engine.py").write_text("from . import tape\nimport torch\n")
-    (mini / "tape.py").write_text("from miniatures.node import Node\n")
-    (mini / "node.py").write_text("Node = object\n")
-    (mini / "shown.py").write_text("")
-    (mini / "other.py").write_text("")
-    tree = ast.parse("from miniatures.engine import run\nsource('miniatures.shown:Thing.go')\n")
-    names = [path.name for path in local_modules([tree], [tmp_path])]
-    assert sorted(names) == ["__init__.py", "engine.py", "node.py", "shown.py", "tape.py"]
 
 
 def test_code_cells_tags_titles_and_lines_are_read(tmp_path: Path) -> None:
@@ -163,13 +147,18 @@ def test_cache_keeps_the_newest_and_refuses_the_damaged(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     for number in range(KEEP + 2):
         about = {"insidetorch": {"key": f"k{number}"}}
-        cache.store("a/b", f"k{number}", {"metadata": about, "cells": []})
+        cells = [{"outputs": [{"text": "the value is 1"}]}]
+        cache.store("a/b", f"k{number}", {"metadata": about, "cells": cells})
     assert len(list((tmp_path / "a__b").iterdir())) == KEEP
     newest = f"k{KEEP + 1}"
     loaded = cache.load("a/b", newest)
-    assert loaded is not None and loaded["cells"] == []
+    assert loaded == {"metadata": {"insidetorch": {"key": newest}}, "cells": cells}
     assert cache.load("a/b", "unknown") is None
-    for damage in ("", "{", "[]", '{"metadata": {"insidetorch": {"key": "else"}}, "cells": []}'):
+    stored = cache.path("a/b", newest).read_text()
+    altered = stored.replace("value is 1", "value is 2")
+    unsigned = json.dumps(loaded)
+    other_key = cache.path("a/b", f"k{KEEP}").read_text()
+    for damage in ("", "{", "[]", altered, stored + " ", unsigned, other_key):
         cache.path("a/b", newest).write_text(damage)
         with pytest.raises(CorruptEntry):
             cache.load("a/b", newest)

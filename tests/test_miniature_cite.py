@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from insidetorch.errors import BookError
-from insidetorch.private.registrations import operator_names
+from insidetorch.private.tables import operator_names
 from miniatures.how_to_see_inside import cite as module
 from miniatures.how_to_see_inside.cite import (
     DERIVATIVES,

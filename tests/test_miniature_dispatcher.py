@@ -12,7 +12,7 @@ import torch
 
 from insidetorch.errors import BookError
 from insidetorch.private.keys import dispatch_keys, forced_sets, key_bits, key_set, thread_sets
-from insidetorch.private.registrations import computed_table, operator_names, table_is_current
+from insidetorch.private.tables import computed_table, operator_names, table_is_current
 from miniatures.dispatcher import tables as module
 from miniatures.dispatcher.tables import RULES, Dispatcher, Kernel, Operator
 from miniatures.dispatcher.watch import (

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from insidetorch.errors import BookError
-from insidetorch.private.registrations import dispatch_dump
+from insidetorch.private.tables import dispatch_dump
 from miniatures.one_call import arguments as onecall_args
 from miniatures.one_call import call as onecall
 from miniatures.one_call import recorded_steps as onecall_recorded

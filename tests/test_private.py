@@ -41,6 +41,8 @@ def test_no_two_subjects_have_an_accessor_of_the_same_name():
         if isfunction(value) and value.__module__ == subject.__name__
     )
     assert homes and {name for name, count in homes.items() if count > 1} == set()
+    subjects = {subject.__name__.rpartition(".")[2] for subject in private._subjects()}
+    assert homes.keys().isdisjoint(subjects), "the module would hide the accessor"
 
 
 def test_a_module_that_is_gone_counts_as_missing():

@@ -1,7 +1,11 @@
-"""Executed notebooks kept between builds, one file for each chapter and key."""
+"""Executed notebooks kept between builds, one file for each chapter and key.
+
+A file is the notebook's JSON, with the hash of the rest of the text as its first entry.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -10,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 KEEP = 4
+_HEAD = '{"sha256": "%s",'
 
 
 class CorruptEntry(Exception):
@@ -33,8 +38,10 @@ class Cache:
         """
         path = self.path(doc, key)
         try:
-            notebook = json.loads(path.read_text(encoding="utf-8"))
-            known = notebook["metadata"]["insidetorch"]["key"] == key
+            text = path.read_text(encoding="utf-8")
+            notebook = json.loads(text)
+            rest = text[len(_HEAD % notebook.pop("sha256")) :]
+            known = notebook["metadata"]["insidetorch"]["key"] == key and text == _signed(rest)
             cells = notebook["cells"]
         except FileNotFoundError:
             return None
@@ -48,7 +55,7 @@ class Cache:
     def store(self, doc: str, key: str, notebook: Mapping[str, Any]) -> None:
         """Keep an executed notebook, and forget the oldest of its chapter beyond `KEEP`."""
         path = self.path(doc, key)
-        write(path, json.dumps(notebook, indent=1, ensure_ascii=False))
+        write(path, _signed(json.dumps(notebook, indent=1, ensure_ascii=False).removeprefix("{")))
         entries = sorted(path.parent.glob("*.ipynb"), key=lambda entry: entry.stat().st_mtime_ns)
         for old in entries[:-KEEP]:
             old.unlink(missing_ok=True)
@@ -70,6 +77,11 @@ class Cache:
 
     def _durations(self) -> Path:
         return self.folder / "durations.json"
+
+
+def _signed(rest: str) -> str:
+    """Return an entry's text: `rest` with its hash before it."""
+    return _HEAD % hashlib.sha256(rest.encode()).hexdigest() + rest
 
 
 def write(path: Path, content: str | bytes) -> None:

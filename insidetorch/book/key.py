@@ -1,5 +1,6 @@
 """What a chapter's outputs depend on, as one hash: the same key, the same outputs.
 
+Of the book's own modules counts what the chapter's cells reach, see `insidetorch.book.reach`.
 Prose is not in it, nor are the modules that build and render the book. `display.css` is not in it
 either: the site strips the style block from the outputs and links the sheet, so that a change of
 looks executes nothing (a downloaded notebook keeps the looks of the day it was executed).
@@ -7,13 +8,13 @@ looks executes nothing (a downloaded notebook keeps the looks of the day it was 
 
 from __future__ import annotations
 
-import ast
+import gc
 import hashlib
 import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,15 +22,20 @@ from typing import Any
 
 from msgspec import to_builtins
 
-import insidetorch
+from insidetorch.book.modules import TOOLKIT
+from insidetorch.book.packages import versions
 from insidetorch.book.project import Chapter, Project
+from insidetorch.book.reach import APART, Reach, Reached
 from insidetorch.claims import read_verdicts
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 
 _TAGS_THAT_EXECUTE = frozenset({"raises-exception"})
-_MODULE_TARGET = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*)(?::[\w.]+)?")
-_FORMAT = 1
+_ASKS_DOCSTRINGS = re.compile(
+    r"__doc__|\bgetdoc\b|\bhelp\(|^[ \t]*\?{1,2}[\w.]+[ \t]*$|^[ \t]*[\w.]+\?{1,2}[ \t]*$",
+    re.MULTILINE,
+)
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class Ingredients:
     :param torch: release of torch, with its local part.
     :param commit: commit of pytorch/pytorch it was built from.
     :param python: version of Python.
-    :param pins: hash of the files that pin the other packages.
-    :param toolkit: hash of the modules a cell can call.
-    :param modules: module file of the book → hash, for those the cells import or show.
+    :param packages: distribution → version, for those that can change the outputs.
+    :param code: file → hash of what of it the cells reach: modules of the toolkit and the book,
+        and the data they name.
     :param verdicts: id → entry of ``verdicts.yml``, for those the cells name.
     :param recordings: recorded file → hash, for those of this chapter.
     :param checkout: folder of a PyTorch checkout that excerpts are taken from, or empty.
@@ -52,13 +58,46 @@ class Ingredients:
     torch: str
     commit: str
     python: str
-    pins: str
-    toolkit: str
-    modules: Mapping[str, str]
+    packages: Mapping[str, str]
+    code: Mapping[str, str]
     verdicts: Mapping[str, Any]
     recordings: Mapping[str, str]
     checkout: str = ""
     format: int = _FORMAT
+
+
+@dataclass(frozen=True)
+class Key:
+    """A chapter's cache key, and what it reaches.
+
+    :param text: 32 hexadecimal digits.
+    """
+
+    text: str
+    reached: Reached
+
+
+def keys(chapters: Sequence[Chapter], project: Project) -> dict[str, Key]:
+    """Return the keys of chapters by document.
+
+    :raises BookError: torch is not installed, or ``verdicts.yml`` or a module cannot be read.
+    """
+    reaches: dict[tuple[Path, str], Reach] = {}
+    found = {}
+    # Syntax trees are many objects, and none of them is garbage yet.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        for chapter in chapters:
+            where = (chapter.path.parent, _docstrings(chapter, project))
+            if where not in reaches:
+                reaches[where] = Reach(project.root, where[0], docstrings=where[1])
+            reached = reaches[where].of([cell["source"] for cell in chapter.code_cells])
+            found[chapter.doc] = Key(key(ingredients(chapter, project, reached)), reached)
+    finally:
+        if collects:
+            gc.enable()
+    return found
 
 
 def key(ingredients: Ingredients) -> str:
@@ -67,9 +106,10 @@ def key(ingredients: Ingredients) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def ingredients(chapter: Chapter, project: Project) -> Ingredients:
+def ingredients(chapter: Chapter, project: Project, reached: Reached) -> Ingredients:
     """Gather what the outputs of `chapter` depend on.
 
+    :param reached: what its cells reach.
     :raises BookError: torch is not installed, or ``verdicts.yml`` cannot be read.
     """
     torch = torch_facts()
@@ -77,8 +117,6 @@ def ingredients(chapter: Chapter, project: Project) -> Ingredients:
         raise BookError(
             "torch is not installed in this Python; run `make book`, which installs it."
         )
-    sources = [cell["source"] for cell in chapter.code_cells]
-    trees = [tree for source in sources if (tree := _parse(source)) is not None]
     return Ingredients(
         cells=tuple(
             (
@@ -90,18 +128,12 @@ def ingredients(chapter: Chapter, project: Project) -> Ingredients:
         torch=torch.release,
         commit=torch.commit,
         python=platform.python_version(),
-        pins=hash_files(project.root / name for name in ("requirements.txt", "constraints.txt")),
-        toolkit=toolkit_hash(),
-        modules={
-            path.relative_to(project.root).as_posix(): hash_files([path])
-            for path in local_modules(trees, (project.root, chapter.path.parent))
-            if path.is_relative_to(project.root)
-        },
-        verdicts=_named_verdicts(trees, project.root / "book" / "verdicts.yml"),
+        packages=versions(reached.packages),
+        code=reached.parts,
+        verdicts=_named_verdicts(reached.strings, project.root / "book" / "verdicts.yml"),
         recordings={
             path.relative_to(project.root).as_posix(): hash_files([path])
-            for path in sorted((project.root / "recordings" / chapter.path.stem).rglob("*"))
-            if path.is_file()
+            for path in _recorded(chapter, project)
         },
         checkout=os.environ.get("PYTORCH_SRC", ""),
     )
@@ -116,108 +148,46 @@ def hash_files(paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:32]
 
 
-@cache
-def toolkit_hash() -> str:
-    """Return the hash of the toolkit's modules that a cell can reach."""
-    package = Path(insidetorch.__file__).parent
-    apart = {"book", "commands", "drift", "publish", "recorder", "run", "site"}
-    return hash_files(
-        path
-        for path in sorted(package.rglob("*.py"))
-        if path.relative_to(package).parts[0] not in apart and path.name != "__main__.py"
-    )
+def undeclared(opened: Collection[Path], reached: Reached, project: Project) -> list[str]:
+    """Return what is to be said of files that a chapter's process read unknown to its key.
 
-
-def local_modules(trees: Iterable[ast.AST], roots: Iterable[Path]) -> list[Path]:
-    """Return the modules below `roots` that code imports or names in a string, and theirs in turn.
-
-    A name in a string counts when it is a module, as in ``source("miniatures.amp.cases:Run")``.
-
-    :param trees: parsed code.
-    :param roots: folders that are on the import path.
+    :param opened: the files that it opened.
     """
-    roots = tuple(roots)
-    found: dict[Path, None] = {}
-    waiting = [name for tree in trees for name in _module_names(tree)]
-    while waiting:
-        for path in _module_files(waiting.pop(), roots):
-            if path in found:
-                continue
-            found[path] = None
-            tree = _parse(path.read_text(encoding="utf-8"))
-            if tree is not None:
-                package = _package(path, roots)
-                waiting += _module_names(tree, package)
-    return sorted(found)
+    said = []
+    for path in sorted(set(opened) - reached.files):
+        root = project.root if path.is_relative_to(project.root) else TOOLKIT.parent
+        name = path.relative_to(root).as_posix()
+        if not APART.isdisjoint(path.relative_to(root).parts):
+            continue
+        dotted = name.removesuffix(".py").replace("/", ".")
+        how = (
+            f"import it by its name, or write {dotted!r} in the code that imports it"
+            if path.suffix == ".py"
+            else f"write the name in the code that reads it, as in "
+            f'Path(__file__).with_name("{path.name}")'
+        )
+        said.append(
+            f"a cell read {name}, and no code that the chapter reaches names that file, so an "
+            f"edit of it would go unnoticed; {how}."
+        )
+    return said
 
 
-def _parse(source: str) -> ast.Module | None:
-    """Parse a cell; what only IPython understands (magics, shell lines) is blanked."""
-    if source.lstrip().startswith("%%"):
-        source = source.lstrip().partition("\n")[2]
-    try:
-        return ast.parse(source)
-    except SyntaxError:
-        pass
-    plain = re.sub(r"^[ \t]*[%!?].*$", "", source, flags=re.MULTILINE)
-    try:
-        return ast.parse(plain)
-    except SyntaxError:
-        return None
+def _recorded(chapter: Chapter, project: Project) -> list[Path]:
+    folder = project.root / "recordings" / chapter.path.stem
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
 
-def _module_names(tree: ast.AST, package: str = "") -> list[str]:
-    names = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*above, *([base] if base else [])])
-            names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            target = _MODULE_TARGET.fullmatch(node.value)
-            if target and "." in target[1]:
-                parts = target[1].split(".")
-                names += [".".join(parts[:end]) for end in range(2, len(parts) + 1)]
-    return [name for name in names if name and not name.startswith("insidetorch")]
+def _docstrings(chapter: Chapter, project: Project) -> str:
+    """Return whose docstrings count for a chapter, see `Reach`."""
+    text = "\n".join(cell["source"] for cell in chapter.code_cells)
+    if _ASKS_DOCSTRINGS.search(text):
+        return "all"
+    # The digest of a recorded cell covers the docstrings of the miniatures it uses.
+    return "book" if _recorded(chapter, project) else ""
 
 
-def _module_files(name: str, roots: tuple[Path, ...]) -> list[Path]:
-    """Return the file of the module `name`, after the ``__init__`` files of its packages."""
-    for root in roots:
-        folder, files = root, []
-        parts = name.split(".")
-        for index, part in enumerate(parts):
-            init, module = folder / part / "__init__.py", folder / f"{part}.py"
-            if init.is_file():
-                files.append(init)
-            elif module.is_file() and index == len(parts) - 1:
-                files.append(module)
-            elif not (folder / part).is_dir():
-                break
-            folder = folder / part
-        if files:
-            return files
-    return []
-
-
-def _package(path: Path, roots: tuple[Path, ...]) -> str:
-    for root in roots:
-        if path.is_relative_to(root):
-            return ".".join(path.relative_to(root).parent.parts)
-    return ""
-
-
-def _named_verdicts(trees: Iterable[ast.AST], path: Path) -> dict[str, Any]:
-    strings = {
-        node.value
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
+def _named_verdicts(strings: Collection[str], path: Path) -> dict[str, Any]:
     if not strings or not path.is_file():
         return {}
     return {id: entry for id, entry in _verdicts(path).items() if id in strings}

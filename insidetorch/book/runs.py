@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from insidetorch.book.project import Chapter
@@ -33,6 +34,7 @@ class Run:
     :param notebook: the notebook with its outputs, up to the failure if there was one.
     :param seconds: wall time, with the kernel's start.
     :param cell_seconds: wall time of each code cell that ran.
+    :param opened: the book's files that the kernel's process opened to read.
     """
 
     chapter: Chapter
@@ -40,6 +42,7 @@ class Run:
     seconds: float
     cell_seconds: tuple[float, ...]
     failure: Failure | None
+    opened: frozenset[Path] = frozenset()
 
 
 class Watcher(Protocol):

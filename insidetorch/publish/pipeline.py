@@ -13,7 +13,7 @@ from rich.console import Console
 
 from insidetorch.book import ledger as ledger_file
 from insidetorch.book.cache import Cache, CorruptEntry, write
-from insidetorch.book.key import ingredients, key
+from insidetorch.book.key import Key, keys, undeclared
 from insidetorch.book.lock import build_lock
 from insidetorch.book.parsed import Parsed
 from insidetorch.book.project import Chapter, Project
@@ -57,7 +57,8 @@ class Options:
 class _Outcome:
     """What is known of the chapters so far; filled while they run."""
 
-    keys: dict[str, str]
+    project: Project
+    keys: dict[str, Key]
     cache: Cache
     executed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
@@ -71,15 +72,19 @@ class _Outcome:
 
     def finished(self, run: Run) -> None:
         doc = run.chapter.doc
-        about = ledger_file.provenance(self.keys[doc], run.seconds, run.cell_seconds)
+        key = self.keys[doc]
+        about = ledger_file.provenance(key.text, run.seconds, run.cell_seconds)
         run.notebook["metadata"]["insidetorch"] = about
         self.executed[doc] = run.notebook
         self.fresh.add(doc)
-        if run.failure is None:
-            self.cache.store(doc, self.keys[doc], run.notebook)
+        failure = run.failure
+        if failure is None and (said := undeclared(run.opened, key.reached, self.project)):
+            failure = Failure(None, None, "Undeclared", " ".join(said))
+        if failure is None:
+            self.cache.store(doc, key.text, run.notebook)
             self.cache.remember(doc, run.seconds)
         else:
-            self.failures[doc] = run.failure
+            self.failures[doc] = failure
 
 
 def build_book(
@@ -190,13 +195,12 @@ def _execute(
     console: Console,
     sphinx: SphinxProcess,
 ) -> _Outcome:
-    keys = {chapter.doc: key(ingredients(chapter, project)) for chapter in chapters}
-    outcome = _Outcome(keys, Cache(project.cache / "executed"))
+    outcome = _Outcome(project, keys(chapters, project), Cache(project.cache / "executed"))
     for chapter in chapters:
         if options.force:
             continue
         try:
-            known = outcome.cache.load(chapter.doc, keys[chapter.doc])
+            known = outcome.cache.load(chapter.doc, outcome.keys[chapter.doc].text)
         except CorruptEntry as error:
             console.print(
                 f"  the cached run of {chapter.doc} is damaged ({error}); executing it again.",
@@ -251,4 +255,4 @@ def _chapter_problems(
     return problems
 
 
-_OWN = frozenset({"Timeout", "DeadKernel", "NoKernel"})
+_OWN = frozenset({"Timeout", "DeadKernel", "NoKernel", "Undeclared"})

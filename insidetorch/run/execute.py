@@ -23,6 +23,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 import insidetorch
+from insidetorch.book import opened
 from insidetorch.book.project import Chapter, Limits, Project
 from insidetorch.book.runs import Failure, Run, Watcher
 from insidetorch.facts import cores
@@ -63,6 +64,7 @@ def kernel_environment(project: Project, threads: int) -> dict[str, str]:
         "INSIDETORCH_BUILD": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONPATH": os.pathsep.join([*path, *([inherited] if inherited else [])]),
+        opened.BOOK: str(project.root),
         "IPYTHONDIR": str(project.cache / "ipython"),
         "TORCHINDUCTOR_CACHE_DIR": str(project.cache / "inductor"),
         "TORCH_EXTENSIONS_DIR": str(project.cache / "extensions"),
@@ -124,6 +126,7 @@ class _Started:
     clock: _Clock
     seconds: float
     failure: Failure | None
+    reads: Path
 
 
 @dataclass
@@ -162,12 +165,13 @@ async def _kernel(
     )
     client.log.setLevel(logging.CRITICAL)
     log, failure = connection.with_suffix(".log"), None
+    reads = connection.with_suffix(".reads")
     try:
         try:
             with log.open("wb") as errors:
                 await client.async_start_new_kernel(
                     cwd=str(chapter.path.parent),
-                    env={**env, "INSIDETORCH_CHAPTER": chapter.path.stem},
+                    env={**env, "INSIDETORCH_CHAPTER": chapter.path.stem, opened.LOG: str(reads)},
                     stderr=errors,
                 )
             await client.async_start_new_kernel_client()
@@ -175,7 +179,7 @@ async def _kernel(
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
             message = f"the kernel did not start: {' '.join([str(error), *said])}"
             failure = _failure(chapter, 0, "NoKernel", message)
-        yield _Started(client, clock, time.monotonic() - begun, failure)
+        yield _Started(client, clock, time.monotonic() - begun, failure, reads)
     finally:
         if client.kc is not None:
             client.kc.stop_channels()
@@ -212,7 +216,8 @@ async def _run(chapter: Chapter, started: _Started, watcher: Watcher) -> Run:
         failure = _failure(chapter, number, "DeadKernel", message)
     clean_streams(notebook)
     seconds = started.seconds + time.monotonic() - clock.begun
-    return Run(chapter, dict(notebook), round(seconds, 3), tuple(spent), failure)
+    files = opened.read(started.reads)
+    return Run(chapter, dict(notebook), round(seconds, 3), tuple(spent), failure, files)
 
 
 async def _language(client: NotebookClient, notebook: nbformat.NotebookNode) -> None:

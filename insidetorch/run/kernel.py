@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from insidetorch.book import opened
 from insidetorch.run.orphans import die_with_parent
 
 
@@ -15,6 +16,7 @@ def main() -> None:
     die_with_parent(int(os.environ["JPY_PARENT_PID"]))
     if sys.path and Path(sys.path[0] or ".").resolve() == Path.cwd():
         del sys.path[0]
+    opened.note()
     from ipykernel.kernelapp import IPKernelApp
 
     # The package is imported before there is a shell for it to join.

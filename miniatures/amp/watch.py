@@ -15,7 +15,7 @@ from torch import Tensor
 
 from insidetorch.errors import BookError
 from insidetorch.private.modes import fake_tensor_mode
-from insidetorch.private.registrations import registered_for
+from insidetorch.private.tables import registered_for
 from insidetorch.watch.modes import each_call
 from insidetorch.watch.ops import record
 

@@ -21,7 +21,7 @@ from insidetorch.display import Display
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.private.keys import key_bits, key_set, keys_behind, runtime_keys, thread_sets
-from insidetorch.private.registrations import computed_table, kernel_library, registrations
+from insidetorch.private.tables import computed_table, kernel_library, registrations
 from insidetorch.show.figures import COLOURS, graph
 from insidetorch.watch.modes import each_call
 from miniatures.dispatcher.tables import Dispatcher, Kernel, Keys, Operator, aliases

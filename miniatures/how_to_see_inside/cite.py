@@ -15,7 +15,7 @@ import torchgen
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 from insidetorch.locate.paths import permalink
-from insidetorch.private.registrations import dispatch_dump
+from insidetorch.private.tables import dispatch_dump
 
 SITE = Path(torchgen.__file__).parent.parent
 PACKAGED = SITE / "torchgen/packaged"
