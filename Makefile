@@ -25,7 +25,7 @@ test: setup-dev  ## set up, build, run all tests, the site in a real browser too
 	@$(PY) -m insidetorch build
 	@$(PY) -m pytest -q $(SHARED)
 
-check: setup-dev  ## lint, types, spelling and unit tests, in seconds
+check: setup-dev  ## lint, types, spelling and unit tests, in a minute
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy

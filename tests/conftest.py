@@ -61,7 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=weekly)
         items[:] = [item for item in items if not item.get_closest_marker("weekly")]
     if hasattr(config, "workerinput"):  # one of several processes that share the tests
-        items[:] = longest_first(items, _name, _group, config.cache.get(_SECONDS, {}))
+        last = config.cache.get(_SECONDS, {})
+        items[:] = longest_first(items, _group, lambda item: last.get(_name(item), _guess(item)))
 
 
 def _group(item: pytest.Item) -> str:
@@ -70,6 +71,12 @@ def _group(item: pytest.Item) -> str:
 
 def _name(item: pytest.Item) -> str:
     return item.nodeid.removesuffix(f"@{_group(item)}")  # which pytest-xdist appends
+
+
+def _guess(item: pytest.Item) -> float:
+    """Return the seconds that a test is held to take that has not run here yet."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return 20.0 if {"site", "slow"} <= marks else 3.0 if marks & {"site", "slow"} else 0.1
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -24,16 +24,10 @@ def kind(test: str) -> str:
 
 
 def longest_first(
-    items: Sequence[T],
-    name: Callable[[T], str],
-    group: Callable[[T], str],
-    seconds: Mapping[str, float],
+    items: Sequence[T], group: Callable[[T], str], cost: Callable[[T], float]
 ) -> list[T]:
-    """Order by what the group of each test took last time; a group stays together, in its order.
-
-    :param seconds: what each test took; one that has not run yet is held to take two seconds.
-    """
-    took = seconds_by((group(item), seconds.get(name(item), 2.0)) for item in items)
+    """Order by the seconds of each test's whole group; a group stays together, in its order."""
+    took = seconds_by((group(item), cost(item)) for item in items)
     first: dict[str, int] = {}
     for place, item in enumerate(items):
         first.setdefault(group(item), place)

@@ -107,11 +107,14 @@ def test_options_are_known_through_a_helper(
     [
         "torch._dynamo.config.recompile_limit = 3",
         "with torch._dynamo.config.patch(recompile_limit=3): ...",
-        "from torch._dynamo import config\nconfig.patch(recompile_limit=3)",
+        "with torch._dynamo.config.patch('recompile_limit', 3): ...",
+        "config.patch(recompile_limit=3)",
+        "config.patch({'recompile_limit': 3})",
     ],
 )
-def test_options_that_a_cell_sets_are_names_it_uses(torch: Tree, cell: str) -> None:
-    found = named_apis(["import torch, torch._dynamo", cell], torch)
+def test_options_that_a_cell_sets_itself_are_known(root: Path, torch: Tree, cell: str) -> None:
+    cells = ["import torch, torch._dynamo\nfrom torch._dynamo import config", cell]
+    found = {**named_apis(cells, torch), **options(cells, root, torch)}
     assert found["torch._dynamo.config.recompile_limit"] == [2]
 
 

@@ -39,7 +39,7 @@ def test_the_longest_file_is_first_and_stays_together() -> None:
     items = ["a1", "b1", "c1", "a2", "c2", "d1"]
 
     def order(took: dict[str, float]) -> list[str]:
-        return longest_first(items, name=str, group=lambda item: item[0], seconds=took)
+        return longest_first(items, lambda item: item[0], lambda item: took.get(item, 2.0))
 
     assert order(seconds) == ["c1", "c2", "b1", "a1", "a2", "d1"]
     assert order({}) == ["a1", "a2", "c1", "c2", "b1", "d1"]

@@ -275,8 +275,6 @@ def _used(body: Iterable[ast.AST], scope: _Scope, tree: Tree) -> Iterator[str]:
             targets = (part for one in node.generators for part in ast.walk(one.target))
             own = {part.id for part in targets if isinstance(part, ast.Name)}
             here = {name: thing for name, thing in here.items() if name not in own}
-        if isinstance(node, ast.Call):
-            yield from _patched(node, here, tree)
         if isinstance(node, ast.Attribute | ast.Name):
             name = _api(node, here, tree)
             place = resolve(tree, name) if name else None
@@ -285,20 +283,6 @@ def _used(body: Iterable[ast.AST], scope: _Scope, tree: Tree) -> Iterator[str]:
             if dotted_name(node) is not None:
                 continue
         waiting += [(child, here) for child in ast.iter_child_nodes(node)]
-
-
-def _patched(node: ast.Call, scope: _Scope, tree: Tree) -> Iterator[str]:
-    """Yield the options that ``torch.….config.patch(name=value)`` sets."""
-    parts = dotted_name(node.func)
-    thing = scope.get(parts[0]) if parts else None
-    if parts is None or thing is None:
-        return
-    whole = ".".join([thing.dotted, *parts[1:]])
-    if whole.endswith(".config.patch"):
-        for keyword in node.keywords:
-            found = longest(tree, f"{whole.removesuffix('patch')}{keyword.arg}")
-            if found and found[1].kind == "value":
-                yield found[0]
 
 
 def _around(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[ast.AST]:

@@ -22,10 +22,13 @@ _BACKENDS = ("CPU", "CUDA", "Meta", "Composite")
 _LISTS = ("variants", "tags", "ufunc_inner_loop")
 _SEES_NAMES = frozenset({"locals", "vars", "eval", "exec", "globals"})
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq, ast.Is: ast.IsNot, ast.In: ast.NotIn, ast.Lt: ast.GtE, ast.Gt: ast.LtE,
-}  # fmt: skip
+    ast.Eq: ast.NotEq,
+    ast.Is: ast.IsNot,
+    ast.In: ast.NotIn,  # codespell:ignore notin
+    ast.Lt: ast.GtE,
+    ast.Gt: ast.LtE,
+}
 _OPPOSITE |= {new: old for old, new in _OPPOSITE.items()}
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -39,10 +42,10 @@ def same(one: Found, other: Found) -> bool:
     """
     if one.sha256 == other.sha256:
         return True
-    mine, theirs = one.definition, other.definition
-    return mine.language == theirs.language and _meaning(
-        mine.text, mine.language, mine.file
-    ) == _meaning(theirs.text, theirs.language, theirs.file)
+    mine, theirs = (
+        _meaning(d.text, d.language, d.file) for d in (one.definition, other.definition)
+    )
+    return mine == theirs
 
 
 @lru_cache(maxsize=1024)
@@ -52,7 +55,7 @@ def _meaning(code: str, language: str, file: str) -> str:
             return plain_cpp(normalise(code, "cpp"))
         if language == "yaml":
             return _entries(code, file)
-        tree = plain_python(code)
+        tree = ast.parse(plain_python(code))
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         return ast.dump(tree if names & _SEES_NAMES else _Numbered().visit(tree))
     except (SyntaxError, yaml.YAMLError):
@@ -64,15 +67,15 @@ def plain_cpp(tokens: str) -> str:
     return _SILENT.sub("", tokens)
 
 
-def plain_python(code: str) -> ast.Module:
+@lru_cache(maxsize=1024)
+def plain_python(code: str) -> str:
     """Return Python without docstrings and hints, each assertion in one form.
 
     :raises SyntaxError: it does not parse.
     """
     block = ast.parse(f"if 1:\n{code}" if code[:1].isspace() else textwrap.dedent(code))
     body = block.body[0].body if code[:1].isspace() else block.body  # type: ignore[attr-defined]
-    plain: ast.Module = _Plain().visit(ast.Module(body, []))
-    return ast.fix_missing_locations(plain)
+    return ast.unparse(_Plain().visit(ast.Module(body, [])))
 
 
 def _entries(code: str, file: str) -> str:
@@ -136,7 +139,9 @@ class _Plain(ast.NodeTransformer):
             special = re.search(r"\b(?:ClassVar|InitVar|KW_ONLY)\b", ast.unparse(node.annotation))
             node.annotation = ast.Constant(special[0] if special else None)
             return node
-        return ast.Assign([node.target], node.value) if node.value is not None else None
+        if node.value is None:
+            return None
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         self.generic_visit(node)

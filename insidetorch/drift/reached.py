@@ -29,7 +29,7 @@ def reached(cells: Sequence[str], root: Path) -> dict[Path, str]:
 
 
 def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]]:
-    """Return the options of PyTorch that cells set or ask for through a module of the book.
+    """Return the options of PyTorch that cells set or ask for, also through a module of the book.
 
     ``settings(recompile_limit=8)`` and ``setting("recompile_limit")`` stand for
     ``torch._dynamo.config.recompile_limit`` where the helper's module names that config module and
@@ -38,24 +38,22 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
     :return: the full name of each, with the numbers of the cells, from 1.
     """
     trees = [parse(cell) or ast.Module([], []) for cell in cells]
-    configs = {
-        name: frozenset[str]().union(
-            *(_configs(path.read_text(encoding="utf-8")) for path in paths)
-        )
-        for cell in trees
-        for name, paths in _homes(cell, root).items()
-    }
+    whole = ast.Module([node for cell in trees for node in cell.body], [])
+    own, homes = _configs(whole), _homes(whole, root)
     found: dict[str, set[int]] = {}
     for number, cell in enumerate(trees, start=1):
         for call in (node for node in ast.walk(cell) if isinstance(node, ast.Call)):
             parts = dotted_name(call.func) or ("",)
             words = [keyword.arg for keyword in call.keywords if keyword.arg]
-            words += filter(None, map(_text, call.args))
-            for config in configs.get(parts[0], ()):
-                for word in words:
-                    known = longest(tree, f"{config}.{word.replace('__', '.')}")
-                    if known and known[1].kind == "value":
-                        found.setdefault(known[0], set()).add(number)
+            keys = (key for one in call.args if isinstance(one, ast.Dict) for key in one.keys)
+            words += filter(None, map(_text, [*call.args, *keys]))
+            configs = set(own if parts[-1] == "patch" else ())
+            for path in homes.get(parts[0], ()) if words else ():
+                configs |= _configs(_tree(path.read_text(encoding="utf-8")))
+            for name in (f"{one}.{word.replace('__', '.')}" for one in configs for word in words):
+                known = longest(tree, name)
+                if known and known[1].kind == "value":
+                    found.setdefault(known[0], set()).add(number)
     return {name: sorted(numbers) for name, numbers in sorted(found.items())}
 
 
@@ -69,10 +67,9 @@ def _text(node: ast.expr | None) -> str:
     return found if isinstance(found, str) else ""
 
 
-@lru_cache(maxsize=512)
-def _configs(text: str) -> frozenset[str]:
-    """Return the modules called ``config`` of PyTorch that a module names."""
-    tree = _tree(text) or ast.Module([], [])
+def _configs(tree: ast.Module | None) -> frozenset[str]:
+    """Return the modules called ``config`` of PyTorch that some code names."""
+    tree = tree or ast.Module([], [])
     called: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from pathlib import Path
 
-import yaml
+import msgspec
 
 from insidetorch.drift.outcomes import Outcome
 from insidetorch.errors import BookError
@@ -13,8 +12,7 @@ from insidetorch.errors import BookError
 NAME = "reasons.yml"
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why one difference stands.
 
     :param release: the other release, e.g. ``2.15.0``.
@@ -42,14 +40,11 @@ def read(folder: Path) -> list[Reason]:
     path = folder / NAME
     if not path.is_file():
         return []
-    names = [field.name for field in fields(Reason)]
     try:
-        entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-        return [
-            Reason(**{name: str(entry.pop(name)) for name in names}, **entry) for entry in entries
-        ]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.yaml.decode(path.read_bytes() or b"[]", type=list[Reason])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        names = ", ".join(Reason.__struct_fields__)
         raise BookError(
-            f"{path} must be a YAML list of entries with {', '.join(names)} "
-            f"({type(error).__name__}: {' '.join(str(error).split())}); mend it."
+            f"{path} must be a YAML list of entries with {names} "
+            f"({' '.join(str(error).split())}); mend it."
         ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -97,8 +96,7 @@ def _module(found: Found) -> griffe.Module | None:
     """Return a module that holds one definition alone, as public under its old name."""
     logging.getLogger("griffe").setLevel(logging.CRITICAL)
     try:
-        code = ast.unparse(plain_python(found.definition.text))
-        module = griffe.visit("m", Path("m.py"), code)
+        module = griffe.visit("m", Path("m.py"), plain_python(found.definition.text))
     except SyntaxError:
         return None
     for member in module.members.values():

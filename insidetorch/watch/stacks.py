@@ -40,7 +40,7 @@ def cpp_stack(
     hit: int = 1,
     breakpoint: str | None = None,
     python: bool = True,
-    timeout: float = 120,
+    timeout: float = 600,
 ) -> Stack:
     """Run `fn` and show the Python and C++ frames between it and a point inside PyTorch.
 
