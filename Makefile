@@ -71,4 +71,4 @@ drift-history: setup  ## trace the anchors: make drift-history TORCH="2.6.0 2.15
 	@$(PY) -m insidetorch drift-history $(TORCH)
 
 clean:  ## remove what was built; the environment stays
-	@rm -rf _build
+	@if [ -x $(PY) ]; then $(PY) -m insidetorch clean; else rm -rf _build; fi

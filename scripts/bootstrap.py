@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,10 +22,10 @@ TOOLS = {  # program: (Debian package, Homebrew formula, what for)
     "dot": ("graphviz", "graphviz", "the book's graphs are drawn with it"),
     "addr2line": ("binutils", "binutils", "names of C++ frames are read with it"),
 }
-HELPERS = {  # what cells use where it is there
-    "c++": "g++",
-    "gdb": "gdb",
-    "valgrind": "valgrind",
+LINUX_TOOLS = {  # chapters fail without them; macOS has its own compiler, and no such debugger
+    "g++": ("g++", "", "chapters compile small programs, and PyTorch compiles with it"),
+    "gdb": ("gdb", "", "stacks are read at breakpoints in C++"),
+    "valgrind": ("valgrind", "", "instructions are counted with it"),
 }
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -39,19 +40,23 @@ def main() -> None:
             f"Python 3.11 or newer is needed and this is {sys.version.split()[0]}; "
             "run make with PYTHON=python3.12, say."
         )
+    if re.search(r"[\s'\"]", str(ROOT)):
+        stop(
+            f"The path {ROOT} holds a space or a quote, and torch.compile and torch.utils."
+            "cpp_extension give paths to the compiler unquoted; move this folder elsewhere."
+        )
     make_environment(ROOT / options.requirements)
-    wanted = [tool for tool in TOOLS if shutil.which(tool) is None]
-    packages = [TOOLS[tool][0] for tool in wanted]
+    tools = {**TOOLS, **(LINUX_TOOLS if sys.platform == "linux" else {})}
+    wanted = [tool for tool in tools if shutil.which(tool) is None]
+    for tool in wanted:
+        step(f"{tool} is missing: {tools[tool][2]}")
+    packages = [tools[tool][0] for tool in wanted]
     if options.browser and not any(map(shutil.which, BROWSERS)):
         packages.append("chromium")
     if packages:
-        install_system(packages, [TOOLS[tool][1] for tool in wanted])
-    helpers = [package for program, package in HELPERS.items() if shutil.which(program) is None]
-    if helpers:
-        step(
-            f"{' and '.join(helpers)} not found; the book builds without, and a cell that would "
-            "use one says what to install"
-        )
+        install_system(packages, [tools[tool][1] for tool in wanted])
+    if shutil.which("npm") is None:
+        step("npm is missing; the book builds without, and its site has no viewer of traces")
 
 
 def make_environment(requirements: Path) -> None:
@@ -79,8 +84,17 @@ def make_environment(requirements: Path) -> None:
         [*pip, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
         "pip could not install the book's own package",
     )
+    ascii_paths(VENV)
     stamp.write_text(digest)
     step(f"environment ready after {time.monotonic() - begun:.0f} s")
+
+
+def ascii_paths(environment: Path) -> None:
+    """Write the folders that Python adds at its start in ASCII: under LC_ALL=C it reads no more."""
+    for file in environment.glob("lib/python*/site-packages/_insidetorch.pth"):
+        text = file.read_text(encoding="utf-8")
+        if not text.isascii():
+            file.write_text(f"import sys; sys.path += {text.splitlines()!a}\n")
 
 
 def usable(python: Path) -> bool:

@@ -63,12 +63,66 @@ def test_a_failed_step_ends_with_one_sentence(capsys) -> None:
     assert str(stop.value) == "setup: pip could not install x: ERROR: no such package"
 
 
-def test_a_missing_compiler_is_named_and_stops_nothing(monkeypatch, capsys) -> None:
+def ready(monkeypatch: pytest.MonkeyPatch, missing: set[str]):
+    """Return the script, without an environment to make, on a Linux that lacks some programs."""
     bootstrap = load()
     monkeypatch.setattr(sys, "argv", ["bootstrap.py", "requirements.txt"])
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(bootstrap, "make_environment", lambda path: None)
+    which = bootstrap.shutil.which
     monkeypatch.setattr(
-        bootstrap.shutil, "which", lambda program: None if program == "c++" else program
+        bootstrap.shutil, "which", lambda name: None if name in missing else which(name) or name
     )
+    return bootstrap
+
+
+@pytest.mark.parametrize(
+    "program, package",
+    [("g++", "g++"), ("gdb", "gdb"), ("valgrind", "valgrind"), ("dot", "graphviz")],
+)
+def test_what_chapters_need_is_installed(monkeypatch, capsys, program: str, package: str) -> None:
+    bootstrap = ready(monkeypatch, {program})
+    installed: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "install_system", lambda packages, _: installed.append(packages))
     bootstrap.main()
-    assert capsys.readouterr().out.startswith("setup: g++ not found; the book builds without")
+    assert installed == [[package]]
+    assert f"setup: {program} is missing: " in capsys.readouterr().out
+
+
+def test_what_chapters_need_stops_where_it_cannot_be_installed(monkeypatch, capsys) -> None:
+    bootstrap = ready(monkeypatch, {"gdb", "g++", "apt-get"})
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.main()
+    assert "Missing on this machine: g++, gdb; install with `sudo apt-get install g++ gdb`" in str(
+        stop.value
+    )
+
+
+def test_without_npm_the_viewer_alone_is_lost(monkeypatch, capsys) -> None:
+    ready(monkeypatch, {"npm"}).main()
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("setup: npm is missing; the book builds without")
+
+
+@pytest.mark.parametrize("name", ["a b", "it's"])
+def test_a_path_that_compilers_cannot_take_is_refused(monkeypatch, name: str) -> None:
+    bootstrap = ready(monkeypatch, set())
+    monkeypatch.setattr(bootstrap, "ROOT", Path("/home") / name)
+    with pytest.raises(SystemExit, match=r"The path /home/.* holds a space or a quote"):
+        bootstrap.main()
+
+
+def test_a_path_beyond_ascii_is_found_under_any_locale(tmp_path: Path) -> None:
+    home = tmp_path / "bücher"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home / "venv"], check=True)
+    (packages,) = (home / "venv/lib").glob("python*/site-packages")
+    (packages / "_insidetorch.pth").write_text(f"{home}\n", encoding="utf-8")
+    (home / "found.py").write_text("print('found')")
+    start = [home / "venv/bin/python", "-c", "import found"]
+    env = {**os.environ, "LC_ALL": "C"}
+    env.pop("PYTHONUTF8", None)
+    done = subprocess.run(start, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode, "this Python needs no help any more: remove `ascii_paths`"
+    load().ascii_paths(home / "venv")
+    done = subprocess.run(start, env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "found\n", done.stderr

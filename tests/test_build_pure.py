@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tiny_book import CHAPTER_HEAD, TinyBook
 
-from insidetorch.book.cache import KEEP, Cache, CorruptEntry, write_changed
+from insidetorch import commands as cli
+from insidetorch.book.cache import KEEP, Cache, CorruptEntry
 from insidetorch.book.key import Ingredients, key
 from insidetorch.book.ledger import undeclared_warnings
 from insidetorch.book.project import Chapter, Limits, Project, heading, open_project
+from insidetorch.book.runs import Run
+from insidetorch.commands.doctor import examine
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
+from insidetorch.files import write_changed
 from insidetorch.publish import assemble as publish
 from insidetorch.publish import notebook_forms as notebooks
+from insidetorch.publish.preflight import pinned
 from insidetorch.publish.render import complaints
 from insidetorch.records import RECORD_MIME
-from insidetorch.run.execute import clean_streams, longest_first
+from insidetorch.run.execute import clean_streams, execute, longest_first
 
 BASE = Ingredients(
     cells=(("1 + 1", ()),),
@@ -172,6 +179,52 @@ def test_durations_survive_a_damaged_file(tmp_path: Path) -> None:
     assert cache.seconds("a") is None
     cache.remember("b", 1.0)
     assert cache.seconds("b") == 1.0
+
+
+class Refuses:
+    """A watcher whose disk fails."""
+
+    def started(self, chapter: Chapter) -> None: ...
+    def cell(self, chapter: Chapter, number: int) -> None: ...
+    def finished(self, run: Run) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_what_a_watcher_raises_comes_out_as_it_is(tmp_path: Path) -> None:
+    page = chapter(tmp_path, "# A\n\n```{code-cell}\n1\n```\n")
+    with pytest.raises(OSError, match="No space left") as caught:
+        execute([page], Project(tmp_path), 1, Refuses())
+    assert not isinstance(caught.value, BaseExceptionGroup)
+
+
+@pytest.mark.parametrize(
+    "error, said",
+    [
+        (OSError(28, "No space left on device", "/book/a"), "the disk is full (/book/a); free"),
+        (
+            shutil.Error([("a", "b", "[Errno 28] No space left on device")]),
+            "the disk is full; free",
+        ),
+    ],
+)
+def test_a_disk_that_is_full_anywhere_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    def full(*_: object) -> int:
+        raise error
+
+    TinyBook(tmp_path)
+    monkeypatch.setattr(cli, "build_book", full)
+    done = CliRunner().invoke(cli.main, ["build", "--root", str(tmp_path)])
+    assert done.exit_code == 1 and done.output == f"Error: {said} some space, try again.\n"
+
+
+def test_a_folder_without_pins_is_examined_too(tmp_path: Path) -> None:
+    assert pinned(tmp_path) == ""
+    assert examine(tmp_path)[0].name == "torch"
+    (tmp_path / "requirements.txt").write_text("torch == 2.0.1  # old\n")
+    assert pinned(tmp_path) == "2.0.1"
+    assert examine(tmp_path)[0].found.endswith("(the book is pinned to 2.0.1)")
 
 
 def test_equal_content_is_not_written_again(tmp_path: Path) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from tiny_book import PACKAGE, TinyBook
+from tiny_book import PACKAGE, REPOSITORY, TinyBook, toolkit
+
+from insidetorch import processes
+from insidetorch.book.lock import build_lock
 
 pytestmark = pytest.mark.slow
 
@@ -136,31 +141,91 @@ def test_the_life_of_a_book(tmp_path: Path) -> None:
     assert "Some better words" in (html / "notebooks/sound.html").read_text()
 
 
-@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_build_leaves_no_kernel_and_keeps_what_ended(
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_stopped_build_leaves_nothing_behind_and_keeps_what_ended(
     tmp_path: Path, blow: signal.Signals
 ) -> None:
-    book = TinyBook(tmp_path)
+    """The caller ignores SIGINT, as shells do for what they start in the background."""
+    book = TinyBook(tmp_path / "book")
+    tmp_path, temporary = book.root, tmp_path / "tmp"
+    temporary.mkdir()
+    book.cells("notebooks/fails", "undefined_name")
     book.cells("notebooks/ends", "1")
     # A match that holds the GIL for years: no thread of the kernel can notice anything.
     book.cells("notebooks/busy", "import re", "re.match('(a+)+$', 'a' * 64 + 'b')")
-    process = book.start("-j", "2")
-    done = tmp_path / "_build/cache/executed/notebooks__ends"
-    wait_until("the first chapter", lambda: any(done.glob("*.ipynb")))
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    process = book.start("-j", "2", TMPDIR=str(temporary))
+    signal.signal(signal.SIGINT, usual)
+    done, failed = tmp_path / "_build/cache/executed/notebooks__ends", tmp_path / "_build/failures"
+    wait_until("the two chapters", lambda: any(done.glob("*.ipynb")) and failed.is_file())
     wait_until("one kernel", lambda: len(kernels_of(process.pid)) == 1)
     (kernel,) = kernels_of(process.pid)
     process.send_signal(blow)
     said, _ = process.communicate(timeout=150)
     wait_until("the kernel's end", lambda: not kernel.is_running(), seconds=5)
-    if blow == signal.SIGINT:
-        assert process.returncode == 130, said
-        assert said.strip().splitlines()[-1].startswith("Interrupted: the kernels are stopped")
+    if blow != signal.SIGKILL:
+        word, code = ("Interrupted", 130) if blow == signal.SIGINT else ("Terminated", 143)
+        assert process.returncode == code, said
+        assert said.strip().splitlines()[-1].startswith(f"{word}: the kernels are stopped")
         assert "Traceback" not in said
     else:
+        (tmp_path / "_build/cache/.half.1.part").write_text("half a file")
         book.cells("notebooks/busy", "1")
-        status, said = book.build()
+        book.cells("notebooks/fails", "1")
+        status, said = book.build(TMPDIR=str(temporary))
         assert status == 0, said
-        assert "1 executed, 1 from the cache" in said
+        assert "ended: notebooks/fails.md:16 (code cell 1): NameError" in said
+        assert "2 executed, 1 from the cache" in said
+        assert not failed.exists()
+    assert not list(temporary.iterdir())
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_what_a_cell_detached_ends_with_its_chapter(tmp_path: Path) -> None:
+    book = TinyBook(tmp_path)
+    start = "import os, subprocess\nfrom pathlib import Path\n"
+    start += "def start(**more): return str(subprocess.Popen(['sleep', '600'], **more).pid)\n"
+    detached = "pids = [start(start_new_session=True), start(start_new_session=True, env={})]\n"
+    orphan = "if not os.fork():\n    os.setsid()\n    Path('orphan').write_text(start())\n"
+    orphan += "    os._exit(0)\nos.wait()\n"
+    written = "Path('pids').write_text(' '.join([*pids, Path('orphan').read_text()]))"
+    book.cells("notebooks/leaves", start + detached + orphan + written)
+    status, said = book.build()
+    assert status == 0, said
+    pids = (tmp_path / "notebooks/pids").read_text().split()
+    assert len(pids) == 3
+    assert not [pid for pid in pids if "sleep" in command_of(int(pid))]
+
+
+def test_a_cell_that_writes_too_much_is_stopped(tmp_path: Path) -> None:
+    book = TinyBook(tmp_path)
+    book.cells("notebooks/floods", "while True: print('x' * 1000)")
+    book.cells("notebooks/at_once", "print('x' * 5_000_000)", "1")
+    book.cells("notebooks/shows", "from IPython.display import HTML\nHTML('x' * 2_000_000)")
+    book.cells("notebooks/bears", "print('x' * 900_000)", "print('x' * 900_000)")
+    status, said = book.build()
+    assert status == 1
+    for name in ("floods", "at_once", "shows"):
+        assert f"{name}.md:16 (code cell 1): the cell wrote more than 1 MB of text" in said
+    assert "3 problems" in said
+    assert (tmp_path / "_build/stage/notebooks/floods.ipynb").stat().st_size < 2_000_000
+
+
+def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """A limit to the size of files stands for the full disk: it fails a write in the same way."""
+    book = TinyBook(tmp_path)
+    book.cells("notebooks/large", "print('x' * 600_000)")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limit[1]))
+    try:
+        status, said = book.build()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert status == 1
+    assert "Traceback" not in said
+    assert said.strip().splitlines()[-1].startswith("Error: ")
+    assert ".ipynb cannot be written (File too large); free some space there" in said
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_two_builds_at_once_are_refused(tmp_path: Path) -> None:
@@ -173,6 +238,20 @@ def test_two_builds_at_once_are_refused(tmp_path: Path) -> None:
         status, said = book.build()
     assert status == 1
     assert f"another build (process {os.getpid()}) is at work" in said
+
+
+def test_cleaning_heeds_a_build(tmp_path: Path) -> None:
+    book = TinyBook(tmp_path)
+    kept = tmp_path / "_build/html/index.html"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("a page")
+    make = ["make", "-f", str(REPOSITORY / "Makefile"), f"PY={sys.executable}", "clean"]
+    with build_lock(tmp_path / "_build"):
+        done = processes.run(make, cwd=book.root, env=processes.environment(toolkit()))
+        assert f"another build (process {os.getpid()}) is at work" in done.stderr
+        assert done.returncode and kept.is_file()
+    done = processes.run(make, cwd=book.root, env=processes.environment(toolkit()))
+    assert not done.returncode and not kept.exists(), done.stderr
 
 
 def test_an_output_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -189,6 +268,22 @@ def test_an_output_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
     assert status == 1
     assert "the site cannot be written" in said
     assert (tmp_path / "_build/html").read_text() == "in the way"
+
+
+def test_a_bibliography_that_lacks_a_brace_is_named_with_the_line(tmp_path: Path) -> None:
+    book = TinyBook(tmp_path)
+    with (tmp_path / "_config.yml").open("a") as config:
+        config.write("bibtex_bibfiles: [refs.bib]\nsphinx:\n")
+        config.write("  extra_extensions: [sphinxcontrib.bibtex, insidetorch.site]\n")
+    text = "@misc{a,\n title = {A},\n}\n@misc{b,\n title = {B},\n}\n"
+    for broken, said_of_it in (
+        (text.replace("{B}", "{B"), "refs.bib:4: the braces of the entry 'b' do not pair up"),
+        (text.replace("= {B}", "{B}"), "refs.bib:5: cannot be read ('=' expected)"),
+    ):
+        (tmp_path / "refs.bib").write_text(broken)
+        status, said = book.build()
+        assert status == 1
+        assert "1 problem." in said and said_of_it in said
 
 
 def test_what_is_missing_is_told_before_anything_runs(tmp_path: Path) -> None:
@@ -208,6 +303,14 @@ def test_what_is_missing_is_told_before_anything_runs(tmp_path: Path) -> None:
 def kernels_of(pid: int) -> list[psutil.Process]:
     children = psutil.Process(pid).children(recursive=True)
     return [child for child in children if "insidetorch.run.kernel" in child.cmdline()]
+
+
+def command_of(pid: int) -> list[str]:
+    try:
+        process = psutil.Process(pid)
+        return [] if process.status() == psutil.STATUS_ZOMBIE else process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def wait_until(what: str, condition: Callable[[], bool], seconds: float = 60) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from insidetorch.drift.anchors import Anchor, Source, gather
 from insidetorch.drift.definitions import fingerprint
-from insidetorch.drift.lockfile import SCHEMA, Lock, changes, describe, dump, parse, sentences
+from insidetorch.drift.lockfile import SCHEMA, Lock, changes, describe, dump, parse, read, sentences
 from insidetorch.drift.trees import Tree
 from insidetorch.errors import BookError
 
@@ -46,6 +47,13 @@ def test_a_damaged_or_newer_lock_is_refused_in_one_sentence(text: str, said: str
     with pytest.raises(BookError, match=said) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+    assert "delete" in str(caught.value)  # `make lock` alone reads it first, and refuses
+
+
+def test_a_lock_that_is_no_text_is_damaged_too(tmp_path: Path) -> None:
+    (tmp_path / "anchors.lock").write_bytes(dump(LOCK).encode() + b"\xff\xfe\n")
+    with pytest.raises(BookError, match=r"anchors\.lock, line 4, cannot be read"):
+        read(tmp_path / "anchors.lock")
 
 
 def test_each_difference_is_told() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from insidetorch import processes
 from insidetorch.errors import BookError
 from miniatures.gpu_performance import block_machine, launch_rules
 from miniatures.gpu_performance import cases as gpu_random
@@ -145,11 +144,8 @@ torch.testing.assert_close(entry.own(), entry.eager(), atol=1e-4, rtol=1e-4)
 right = torch.nn.functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
 torch.testing.assert_close(own().float(), right, atol=2e-3, rtol=1e-2)
 """
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-            env={**os.environ, "TRITON_INTERPRET": "1",
-                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )  # fmt: skip
+        env = processes.environment(*sys.path, TRITON_INTERPRET="1")
+        done = processes.run([sys.executable, "-c", code], env=env)
         assert not done.returncode, done.stderr
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from insidetorch import processes
 from miniatures.ddp.cases import compare
 from miniatures.ddp.reducer import Reducer, assign_buckets, leaves
 from miniatures.ddp.watch import (
@@ -214,13 +215,7 @@ def test_closing_and_collecting_end_the_processes() -> None:
 
 def ran(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own, with the book's packages in reach."""
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return processes.run([sys.executable, "-c", program], env=processes.environment(**environment))
 
 
 @pytest.mark.slow

@@ -94,7 +94,9 @@ class TestBibliography:
             (("{https://a}", "{javascript:1}"), "which a browser cannot open"),
             (("read", "opinion"), "has the field 'opinion', which means nothing here"),
             (("{full}", "{twice}"), "has read = 'twice', which is neither full nor part"),
-            (("{{T}}", "{{T}"), "cannot be read"),
+            (("{{T}}", "{{T}"), "a.bib:1: the braces of the entry 'x' do not pair up"),
+            (("@misc{x", "@misc{w, title = {A}}\n@misc{x"), "'w' has no langid"),
+            (("}, url", "} url"), "a.bib:2: cannot be read"),
             (("@misc{x", "@misc{X, title = {A}}\n@misc{x"), "cannot be read"),
         ],
     )
@@ -113,6 +115,17 @@ class TestBibliography:
             read_references(path)
         assert said in str(error.value)
         assert "\n" not in str(error.value) and str(error.value).startswith("a.bib")
+
+    def test_a_lost_brace_is_found_where_it_was_lost(self, tmp_path: Path) -> None:
+        """Wherever a brace is taken out, the entry it was in is named by its line."""
+        entry = "@misc{%s,\n  author = {{A}},\n  title = {T},\n}\n\n"
+        text = "% of {two}\n" + entry % "one" + entry % "two"
+        path = tmp_path / "a.bib"
+        for place in (at for at, sign in enumerate(text) if sign in "{}" and at > 10):
+            path.write_text(text[:place] + text[place + 1 :])
+            line = 2 if place < text.index("@misc{two") else 7
+            with pytest.raises(BookError, match=rf"^a\.bib:{line}: the braces of the entry"):
+                read_references(path)
 
     def test_no_file_is_said(self, tmp_path: Path) -> None:
         with pytest.raises(BookError, match=r"a\.bib cannot be read"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import tarfile
 import threading
@@ -136,11 +137,28 @@ class TestTimeline:
 
 
 class TestViewer:
-    def test_without_npm_there_is_none(
+    def test_that_there_is_none_is_said_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        said: list[str] = []
+        monkeypatch.setattr(viewer, "SECONDS", 0.2)
         monkeypatch.setattr(shutil, "which", lambda _: None)
-        assert viewer.viewer(tmp_path) is None
+        assert viewer.viewer(tmp_path, said.append) is None
+        assert len(said) == 1 and "npm is not installed" in said[0]
+        assert viewer.viewer(tmp_path, said.append) is None
+        assert len(said) == 1
+
+        npm = tmp_path / "npm"
+        npm.write_text(f"#!/bin/sh\necho >> {tmp_path}/tried\nexec sleep 600\n")
+        npm.chmod(0o755)
+        monkeypatch.setattr(shutil, "which", lambda _: str(npm))
+        assert viewer.viewer(tmp_path, said.append) is None
+        assert len(said) == 3 and "npm could not fetch speedscope" in said[2]
+        assert viewer.viewer(tmp_path, said.append) is None
+        assert len(said) == 3 and (tmp_path / "tried").read_text() == "\n"
+        os.utime(tmp_path / "no-viewer", (0, 0))
+        assert viewer.viewer(tmp_path, said.append) is None
+        assert (tmp_path / "tried").read_text() == "\n\n"
 
     def test_another_package_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,9 +167,9 @@ class TestViewer:
         npm.write_text('#!/bin/sh\necho data > x.tgz\necho \'[{"filename": "x.tgz"}]\'\n')
         npm.chmod(0o755)
         monkeypatch.setattr(shutil, "which", lambda _: str(npm))
-        assert viewer.viewer(tmp_path / "cache") is None
+        assert viewer.viewer(tmp_path / "cache", print) is None
         npm.write_text("#!/bin/sh\nexit 1\n")
-        assert viewer.viewer(tmp_path / "cache") is None
+        assert viewer.viewer(tmp_path / "other", print) is None
 
     def test_only_the_viewer_is_unpacked(self, tmp_path: Path) -> None:
         names = ["dist/release/index.html", "LICENSE", "bin/cli.js",

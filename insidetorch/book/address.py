@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from insidetorch.errors import BookError
+from insidetorch.processes import run
 
 NOTEBOOKS_BRANCH = "notebooks"
 _GITHUB = re.compile(
@@ -87,11 +89,7 @@ def _origin(root: Path) -> str:
     if not (root / ".git").exists():
         return ""
     try:
-        said = subprocess.run(
-            ["git", "-C", str(root), "remote", "get-url", "origin"],
-            capture_output=True,
-            text=True,
-        )
-    except FileNotFoundError:
+        said = run(["git", "-C", root, "remote", "get-url", "origin"])
+    except BookError:
         return ""
     return said.stdout.strip() if said.returncode == 0 else ""

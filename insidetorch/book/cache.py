@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from insidetorch.files import write
+
 KEEP = 4
 _HEAD = '{"sha256": "%s",'
 
@@ -82,20 +84,3 @@ class Cache:
 def _signed(rest: str) -> str:
     """Return an entry's text: `rest` with its hash before it."""
     return _HEAD % hashlib.sha256(rest.encode()).hexdigest() + rest
-
-
-def write(path: Path, content: str | bytes) -> None:
-    """Write a file so that a reader, or a build that is killed, never leaves half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_bytes(content.encode() if isinstance(content, str) else content)
-    part.replace(path)
-
-
-def write_changed(path: Path, content: str | bytes) -> bool:
-    """Write a file unless it already holds `content`; tell whether it was written."""
-    data = content.encode() if isinstance(content, str) else content
-    if path.is_file() and path.read_bytes() == data:
-        return False
-    write(path, data)
-    return True

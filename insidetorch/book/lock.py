@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,26 +16,23 @@ def build_lock(folder: Path) -> Iterator[None]:
 
     :raises BookError: another build holds it, or the folder cannot be written.
     """
+    from filelock import FileLock, Timeout
+
     path = folder / "lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+", encoding="ascii")
+        held = FileLock(path, blocking=False, fallback_to_soft=False).acquire()
+        path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    except Timeout:
+        holder = path.read_text(encoding="ascii").strip() or "unknown"
+        raise BookError(
+            f"another build (process {holder}) is at work in {folder}; "
+            "wait for it or end it, then try again."
+        ) from None
     except OSError as error:
         raise BookError(
             f"the output folder {folder} cannot be written ({error.strerror}); "
             "free that place or change its permissions."
         ) from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise BookError(
-                f"another build (process {holder}) is at work in {folder}; "
-                "wait for it or end it, then build again."
-            ) from None
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    with held:
         yield

@@ -8,8 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from insidetorch.book.cache import write
 from insidetorch.errors import BookError
+from insidetorch.files import write
 
 
 def parse(doc: str, text: str) -> dict[str, Any]:

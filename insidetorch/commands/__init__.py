@@ -13,7 +13,9 @@ from insidetorch.book.project import open_project
 from insidetorch.commands.drift import COMMANDS as DRIFT_COMMANDS
 from insidetorch.commands.record import COMMANDS
 from insidetorch.errors import BookError
-from insidetorch.publish.pipeline import INTERRUPTED, Options, build_book
+from insidetorch.files import is_full
+from insidetorch.publish.pipeline import Options, build_book
+from insidetorch.run.entry import farewell
 
 _ROOT = click.option(
     "--root",
@@ -32,13 +34,20 @@ class _Commands(click.Group):
         except BookError as error:
             click.echo(f"Error: {error}", err=True)
             ctx.exit(1)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            where = f" ({error.filename})" if error.filename else ""
+            click.echo(f"Error: the disk is full{where}; free some space, try again.", err=True)
+            ctx.exit(1)
         except KeyboardInterrupt:
+            word, status = farewell()
             click.echo(
-                "\nInterrupted: the kernels are stopped, the chapters that ended are kept, "
+                f"\n{word}: the kernels are stopped, the chapters that ended are kept, "
                 "and the published site is as it was.",
                 err=True,
             )
-            ctx.exit(INTERRUPTED)
+            ctx.exit(status)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

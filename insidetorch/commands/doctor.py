@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from insidetorch import facts
+from insidetorch.errors import BookError
+from insidetorch.processes import run
+from insidetorch.publish.preflight import pinned
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,10 @@ def _torch(root: Path) -> Finding:
     lost = "everything: run `make book`"
     if torch is None:
         return Finding("torch", "", lost)
-    pins = (root / "requirements.txt").read_text(encoding="utf-8")
-    pin = re.search(r"^torch==(\S+)", pins, re.MULTILINE)
+    pin = pinned(root)
     found = f"{torch.release}, commit {torch.commit[:12]}"
-    if pin and pin[1] != torch.public:
-        found += f" (the book is pinned to {pin[1]})"
+    if pin and pin != torch.public:
+        found += f" (the book is pinned to {pin})"
     return Finding("torch", found, lost)
 
 
@@ -124,9 +124,7 @@ def _version(*programs: str, flag: str = "--version") -> str:
 
 def _output(command: list[str]) -> str:
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=30, check=False, errors="replace"
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = run(command, seconds=30)
+    except BookError:
         return ""
     return done.stdout + done.stderr

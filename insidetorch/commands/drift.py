@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import click
 
-from insidetorch.book.cache import write
 from insidetorch.book.project import open_project
 from insidetorch.drift import lockfile
 from insidetorch.drift.book import Book, anchors_now, current, installed, unlocked
 from insidetorch.errors import BookError
+from insidetorch.files import write
 
 _UNUSABLE = 3
 _Command = TypeVar("_Command", bound=Callable[..., Any])

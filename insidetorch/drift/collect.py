@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from insidetorch.book.cache import write
 from insidetorch.book.ledger import now
 from insidetorch.book.project import Chapter, Project
 from insidetorch.book.runs import Run
 from insidetorch.drift.outcomes import SCHEMA, ChapterRun, chapter_run
 from insidetorch.facts import cores, cpu_name, torch_facts
+from insidetorch.files import write
 from insidetorch.run.execute import execute
 
 _Item = TypeVar("_Item")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from insidetorch.book.cache import write
 from insidetorch.book.project import Project
 from insidetorch.drift.book import Book, failed_in, installed, unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
+from insidetorch.files import write
 
 _MOST = 12
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from insidetorch.drift.trees import VERSION, Tree, open_checkout, open_folder, open_wheel, wanted
 from insidetorch.errors import BookError
+from insidetorch.files import replacing
 
 _VERSION = re.compile(
     r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[a-zA-Z0-9.]+)?", re.ASCII
@@ -87,9 +88,8 @@ def fetch(named: str, cache: Path) -> Path:
             raise BookError(refusal(named, done.stdout + done.stderr))
         tree = open_wheel(wheels[0])
         kept = _kept(cache, tree.public)
-        part = kept.with_suffix(".part")
-        pack(wheels[0], part)
-        part.replace(kept)
+        with replacing(kept) as part:
+            pack(wheels[0], part)
     return kept
 
 

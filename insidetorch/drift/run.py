@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from insidetorch.book.cache import Cache, write
+from insidetorch.book.cache import Cache
 from insidetorch.drift import stored as records
 from insidetorch.drift.book import Book
 from insidetorch.drift.environment import label, prepare
@@ -23,6 +23,7 @@ from insidetorch.drift.outcomes import (
     text_id,
 )
 from insidetorch.errors import BookError
+from insidetorch.files import write
 
 
 @dataclass(frozen=True)

@@ -317,13 +317,6 @@ def chapter_digests(sources: Sequence[str], reached: cell_code.Reached) -> dict[
     return found
 
 
-def put(path: Path, content: bytes) -> None:
-    """Write a file so that it is never seen half written; its folder must exist."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    part.replace(path)
-
-
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of `content` in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

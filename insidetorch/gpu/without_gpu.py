@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -21,6 +19,7 @@ from typing import Any
 from insidetorch.display import Display, escape, table
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
+from insidetorch.processes import environment, last_line, run
 
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)
 _INSTRUCTION = re.compile(r"^\s*(?:@!?%?\w+\s+)?([A-Za-z][\w.]*)")
@@ -68,19 +67,14 @@ def triton_code(
     name, source = _source(function)
     job = {"name": name, "source": source, "shapes": [list(s) for s in shapes], "dtype": dtype}
     with tempfile.TemporaryDirectory(prefix="it-") as scratch:
-        done = subprocess.run(
+        done = run(
             [sys.executable, "-m", "insidetorch.gpu.without_gpu_process"],
-            input=json.dumps(job), capture_output=True, text=True, check=False,
-            env={
-                **os.environ,
-                "TORCHINDUCTOR_CACHE_DIR": scratch,
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            },
-        )  # fmt: skip
+            env=environment(*sys.path, TORCHINDUCTOR_CACHE_DIR=scratch),
+            input=json.dumps(job),
+        )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise BookError(
-            f"triton_code({name}, …): Inductor writes nothing for it ({said}); "
+            f"triton_code({name}, …): Inductor writes nothing for it ({last_line(done.stderr)}); "
             "use torch and the arguments alone, with shapes that fit."
         )
     return _shown(
@@ -136,10 +130,8 @@ def _nvcc(nvcc: str, source: str, arch: str) -> str:
     with tempfile.TemporaryDirectory(prefix="it-") as scratch:
         file, out = Path(scratch) / "kernel.cu", Path(scratch) / "kernel.ptx"
         file.write_text(source, encoding="utf-8")
-        done = subprocess.run(
-            [nvcc, f"-arch={arch}", "-ptx", "-o", str(out), file.name],
-            cwd=scratch, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        command = [nvcc, f"-arch={arch}", "-ptx", "-o", str(out), file.name]
+        done = run(command, cwd=Path(scratch))
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
             raise BookError(f"nvcc refuses the source ({said[0]}); mend it.")
@@ -147,8 +139,7 @@ def _nvcc(nvcc: str, source: str, arch: str) -> str:
 
 
 def _release(nvcc: str) -> str:
-    done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"release ([\d.]+)", done.stdout)
+    found = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout)
     return found[1] if found else "of unknown version"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
+
+from insidetorch.errors import BookError
+from insidetorch.processes import run
 
 VARIABLE = "PYTORCH_SRC"
 
@@ -30,13 +32,7 @@ def checkout(commit: str) -> tuple[Path | None, str]:
 @cache
 def _head(folder: Path) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "--verify", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = run(["git", "-C", folder, "rev-parse", "--verify", "HEAD"], seconds=30)
+    except BookError:
         return None
-    return done.stdout.strip()
+    return None if done.returncode else done.stdout.strip()

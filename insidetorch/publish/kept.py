@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from insidetorch.book.cache import write
+from insidetorch.files import write
 
 
 def digest(*parts: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from insidetorch.book import ledger as ledger_file
-from insidetorch.book.cache import Cache, CorruptEntry, write
+from insidetorch.book.cache import Cache, CorruptEntry
 from insidetorch.book.key import Key, keys, undeclared
 from insidetorch.book.lock import build_lock
 from insidetorch.book.parsed import Parsed
@@ -21,18 +21,19 @@ from insidetorch.book.runs import Failure, Run
 from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import cores
+from insidetorch.files import write
 from insidetorch.publish import assemble as publish
 from insidetorch.publish import downloads as readers
 from insidetorch.publish import notebook_forms as notebooks
+from insidetorch.publish.failures import Unsaid, where, why
 from insidetorch.publish.preflight import check_graphviz, check_torch
 from insidetorch.publish.progress import ChapterProgress, say_failures
 from insidetorch.publish.render import Renderer, SphinxProcess
 from insidetorch.publish.stage import stage
 from insidetorch.publish.viewer import viewer
 from insidetorch.publish.wheel import start_wheel
+from insidetorch.run.leftovers import sweep
 from insidetorch.show.traces import files
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class _Outcome:
     project: Project
     keys: dict[str, Key]
     cache: Cache
+    unsaid: Unsaid
     executed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
     failures: dict[str, Failure] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class _Outcome:
             self.cache.remember(doc, run.seconds)
         else:
             self.failures[doc] = failure
+            self.unsaid.add(run.chapter, failure)
 
 
 def build_book(
@@ -103,6 +106,9 @@ def build_book(
                 f"the site cannot be written: {project.html} is a file; move it out of the way."
             )
         publish.recover(project)
+        sweep(project)
+        unsaid = Unsaid(project.build / "failures")
+        unsaid.say(console)
         parsed = Parsed(project.cache / "parsed.json")
         limits = project.limits(options.cell_seconds, options.chapter_seconds)
         pages = project.pages(limits, parsed.parse)
@@ -120,7 +126,7 @@ def build_book(
             stack.callback(wheel_job.close)
 
         chapters = [page for page in pages if isinstance(page, Chapter)]
-        outcome = _execute(project, chapters, options, console, sphinx)
+        outcome = _execute(project, chapters, options, console, sphinx, unsaid)
         merged = {
             chapter.doc: notebooks.merge(chapter, outcome.executed[chapter.doc])
             for chapter in chapters
@@ -157,7 +163,7 @@ def build_book(
             wheel = None
         downloads = readers.downloads(project, chapters, merged, wheel)
         traces = files(merged.values())
-        shown_by = viewer(project.cache) if traces else None
+        shown_by = viewer(project.cache, console.print) if traces else None
         if traces and shown_by is None:
             console.print("  no viewer of traces (npm brings it); they are there to download")
         complaints = renderer.finish()
@@ -177,6 +183,7 @@ def build_book(
                 site.keep()
     if problems:
         say_failures(console, problems)
+        unsaid.forget()
         return 1
     console.print(
         f"[green]Built[/] {project.html} in {time.monotonic() - begun:.1f} s: "
@@ -194,8 +201,10 @@ def _execute(
     options: Options,
     console: Console,
     sphinx: SphinxProcess,
+    unsaid: Unsaid,
 ) -> _Outcome:
-    outcome = _Outcome(project, keys(chapters, project), Cache(project.cache / "executed"))
+    cache = Cache(project.cache / "executed")
+    outcome = _Outcome(project, keys(chapters, project), cache, unsaid)
     for chapter in chapters:
         if options.force:
             continue
@@ -233,26 +242,18 @@ def _chapter_problems(
     part: Mapping[str, Any],
     failure: Failure | None,
 ) -> list[str]:
-    def where(cell: int) -> str:
-        return f"{chapter.doc}.md:{chapter.code_lines[cell - 1]} (code cell {cell})"
-
     problems = []
     if failure is not None:
-        place = where(failure.cell) if failure.cell else f"{chapter.doc}.md"
-        said = failure.message if failure.name in _OWN else f"{failure.name}: {failure.message}"
-        claim = f" — claim: “{failure.claim}”" if failure.claim else ""
-        problems.append(f"{place}: {said}{claim}")
+        problems.append(why(chapter, failure))
     else:
         problems += [
-            f"{where(cell)}: the cell was not executed; build with --force"
+            f"{where(chapter, cell)}: the cell was not executed; build with --force"
             for cell in notebooks.unexecuted(notebook)
         ]
     for record in ledger_file.undeclared_warnings(part["records"]):
         problems.append(
-            f"{where(record['cell'])}: undeclared {record['category']}: “{record['message']}”; "
-            f"replace the call, or expect it with `with warns({record['category']}):`"
+            f"{where(chapter, record['cell'])}: undeclared {record['category']}: "
+            f"“{record['message']}”; replace the call, or expect it with "
+            f"`with warns({record['category']}):`"
         )
     return problems
-
-
-_OWN = frozenset({"Timeout", "DeadKernel", "NoKernel", "Undeclared"})

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from insidetorch.book.project import Chapter, Page, Project
 from insidetorch.errors import BookError
 from insidetorch.facts import tool, torch_facts
 
+PINS = "requirements.txt"
 _PIN = re.compile(r"^torch\s*==\s*([^\s;#+]+)", re.MULTILINE)
 _DRAWS = re.compile(r"\b(?:autograd_graph|graph)\(")
+
+
+def pinned(root: Path) -> str:
+    """Return the torch that the book in `root` is pinned to; empty if it is to none."""
+    pins = root / PINS
+    found = _PIN.search(pins.read_text(encoding="utf-8")) if pins.is_file() else None
+    return found[1] if found else ""
 
 
 def check_torch(project: Project) -> None:
@@ -23,11 +32,10 @@ def check_torch(project: Project) -> None:
         raise BookError(
             "torch is not installed in this Python; run `make book`, which installs it."
         )
-    pins = project.root / "requirements.txt"
-    pin = _PIN.search(pins.read_text(encoding="utf-8")) if pins.is_file() else None
-    if pin and pin[1] != torch.public:
+    pin = pinned(project.root)
+    if pin and pin != torch.public:
         raise BookError(
-            f"torch {torch.release} is installed but {pins} pins {pin[1]}; install the pins "
+            f"torch {torch.release} is installed but {project.root / PINS} pins {pin}; install it "
             "with `make book`, or pass --any-torch to build with the one that is there."
         )
 

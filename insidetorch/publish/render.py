@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import IO
 
 import insidetorch
-from insidetorch.book.cache import write
 from insidetorch.book.project import Page, Project, heading
+from insidetorch.files import write
+from insidetorch.processes import environment
 
 _REASON = re.compile(r"^[\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -167,8 +168,6 @@ class Renderer:
 
 
 def _start(project: Project, said: IO[str]) -> subprocess.Popen[str]:
-    package = str(Path(insidetorch.__file__).parent.parent)
-    path = [str(project.root), package, *filter(None, [os.environ.get("PYTHONPATH")])]
     extensions = (project.config.get("sphinx") or {}).get("extra_extensions") or ()
     module = "insidetorch.publish.sphinx_process"
     return subprocess.Popen(
@@ -177,7 +176,7 @@ def _start(project: Project, said: IO[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=said,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        env=environment(project.root),
     )
 
 

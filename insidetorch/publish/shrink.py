@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import tinycss2
 
-from insidetorch.book.cache import write_changed
+from insidetorch.files import write_changed
 from insidetorch.publish.kept import code, digest
 
 T = TypeVar("T")

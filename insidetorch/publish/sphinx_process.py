@@ -21,6 +21,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from insidetorch.run.entry import spare_grammar
 from insidetorch.run.orphans import die_with_parent
 
 _MODULES = (
@@ -39,6 +40,7 @@ _EXECUTORS = {
 def main() -> None:
     """Load, wait, serve; without a line on stdin, do nothing."""
     die_with_parent(int(sys.argv[1]))
+    spare_grammar()
     for name, member in _EXECUTORS.items():
         # Nothing is executed here, and what would do it loads a database first.
         module: Any = ModuleType(name)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from insidetorch.book.cache import write_changed
 from insidetorch.book.project import Chapter, Page, Project
+from insidetorch.files import write_changed
 from insidetorch.publish.notebook_forms import for_site, retarget
 
 

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 from insidetorch.errors import BookError
+from insidetorch.files import replacing
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import recording as recordings
 from insidetorch.recorder.record import Script, prune
@@ -140,12 +141,10 @@ def export(root: Path, digests: Mapping[str, Mapping[str, str]], target: Path) -
         "schema": SCHEMA,
         "files": {name: recordings.sha256(content) for name, content in files.items()},
     }
-    part = target.with_name(f".{target.name}.part")
-    with tarfile.open(part, "w:gz") as archive:
+    with replacing(target) as part, tarfile.open(part, "w:gz") as archive:
         _add(archive, "manifest.json", json.dumps(manifest, indent=1, sort_keys=True).encode())
         for name, content in sorted(files.items()):
             _add(archive, name, content)
-    part.replace(target)
     return cells
 
 

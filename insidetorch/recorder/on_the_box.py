@@ -42,12 +42,12 @@ def main() -> None:
     packages = here / "packages"
     _unpack(here / "wheels", packages)
     sys.path[:0] = [str(here), str(packages)]
-    inherited = os.environ.get("PYTHONPATH")
-    path = [str(here), str(packages), *([inherited] if inherited else [])]
-    os.environ["PYTHONPATH"] = os.pathsep.join(path)
 
     from insidetorch.errors import BookError
+    from insidetorch.processes import python_path
     from insidetorch.recorder import bundle, record
+
+    os.environ["PYTHONPATH"] = python_path(here, packages)
 
     scripts = [record.Script(s["doc"], tuple(s["cells"])) for s in about["scripts"]]
     archive, cells = given.archive, list[str]()

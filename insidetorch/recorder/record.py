@@ -19,6 +19,7 @@ from typing import Any
 
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
+from insidetorch.files import write
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import machine
 from insidetorch.gpu import recording as recordings
@@ -254,7 +255,7 @@ class _Failures:
         if problem:
             self._known[cell] = [digest, self._here, problem]
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        recordings.put(self._path, json.dumps(self._known, indent=1).encode())
+        write(self._path, json.dumps(self._known, indent=1).encode())
 
 
 def _no_compiler() -> str:
@@ -292,7 +293,7 @@ def _record_chapter(
 ) -> None:
     folder = root / "recordings" / script.name
     folder.mkdir(parents=True, exist_ok=True)
-    recordings.put(folder / f"run-{run.id}.json", recordings.write_run(run))
+    write(folder / f"run-{run.id}.json", recordings.write_run(run))
     left = list(wanted)
     while left := _possible(script, left, outcome, say):
         waiting = len(left)

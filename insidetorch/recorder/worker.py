@@ -26,6 +26,7 @@ from traitlets.config import Config
 
 from insidetorch import claims
 from insidetorch.errors import BookError
+from insidetorch.files import write
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import machine
 from insidetorch.gpu import magic as cuda
@@ -224,8 +225,8 @@ def run_chapter(job: Mapping[str, Any], tell: TextIO) -> None:
             continue
         folder.mkdir(parents=True, exist_ok=True)
         for artifact, compressed in traces:
-            recordings.put(folder / artifact.file, compressed)
-        recordings.put(folder / f"{label.name}.json", content)
+            write(folder / artifact.file, compressed)
+        write(folder / f"{label.name}.json", content)
         say("recorded", label.name, seconds=seconds, dropped=dropped)
 
 

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
@@ -19,17 +18,24 @@ from typing import Any
 import nbformat
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import ensure_async
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-import insidetorch
 from insidetorch.book import opened
 from insidetorch.book.project import Chapter, Limits, Project
 from insidetorch.book.runs import Failure, Run, Watcher
 from insidetorch.facts import cores
+from insidetorch.processes import environment
 from insidetorch.records import RECORD_MIME
+from insidetorch.run import leftovers
 
 _USDT = re.compile(r"^USDT:.*(?:\n|\Z)", re.MULTILINE)
+TEXT = 1_000_000
+"""How many characters of text a cell may show."""
+_TOO_MUCH = (
+    "the cell wrote more than 1 MB of text and was stopped; show a part of it, or what it comes to"
+)
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -56,19 +62,16 @@ def longest_first(
 
 def kernel_environment(project: Project, threads: int) -> dict[str, str]:
     """Return the environment of a kernel that may use `threads` threads."""
-    path = [str(project.root), str(Path(insidetorch.__file__).parent.parent)]
-    inherited = os.environ.get("PYTHONPATH")
-    env = {
-        **os.environ,
+    env = environment(
+        project.root,
         **dict.fromkeys(_THREADS, str(threads)),
-        "INSIDETORCH_BUILD": "1",
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join([*path, *([inherited] if inherited else [])]),
-        opened.BOOK: str(project.root),
-        "IPYTHONDIR": str(project.cache / "ipython"),
-        "TORCHINDUCTOR_CACHE_DIR": str(project.cache / "inductor"),
-        "TORCH_EXTENSIONS_DIR": str(project.cache / "extensions"),
-    }
+        INSIDETORCH_BUILD="1",
+        PYTHONHASHSEED="0",
+        IPYTHONDIR=str(project.cache / "ipython"),
+        TORCHINDUCTOR_CACHE_DIR=str(project.cache / "inductor"),
+        TORCH_EXTENSIONS_DIR=str(project.cache / "extensions"),
+        **{opened.BOOK: str(project.root)},
+    )
     env.pop("PYTHONSTARTUP", None)
     return env
 
@@ -77,10 +80,13 @@ def execute(chapters: Sequence[Chapter], project: Project, workers: int, watcher
     """Run the chapters, in this order, `workers` at a time; `watcher` receives each run.
 
     A chapter that fails stops no other. Interrupted, it kills the kernels and raises
-    `KeyboardInterrupt`.
+    `KeyboardInterrupt`; what `watcher` raises comes out as it is, the kernels killed too.
     """
     logging.getLogger("traitlets").setLevel(logging.CRITICAL)
-    asyncio.run(_execute(chapters, project, workers, watcher))
+    try:
+        asyncio.run(_execute(chapters, project, workers, watcher))
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0] from None
 
 
 async def _execute(
@@ -94,12 +100,12 @@ async def _execute(
     slots, gpu = asyncio.Semaphore(workers), asyncio.Lock()
 
     # The socket's path must be short, and a checkout's may be long: so not below the root.
-    with tempfile.TemporaryDirectory(prefix="it-") as sockets:
+    with leftovers.short_folder(project) as sockets:
 
         async def work() -> None:
             while waiting:
                 number, chapter = waiting.pop(0)
-                connection = Path(sockets) / f"k{number}.json"
+                connection = sockets / f"k{number}.json"
                 turn = gpu if _needs_gpu(chapter) else nullcontext()
                 async with _kernel(chapter, env, connection) as kernel, turn, slots:
                     watcher.started(chapter)
@@ -122,7 +128,7 @@ def _needs_gpu(chapter: Chapter) -> bool:
 class _Started:
     """A kernel that waits for cells, or why there is none."""
 
-    client: NotebookClient
+    client: _Client
     clock: _Clock
     seconds: float
     failure: Failure | None
@@ -154,7 +160,7 @@ async def _kernel(
     notebook = nbformat.from_dict(copy.deepcopy(chapter.notebook))  # type: ignore[no-untyped-call]
     manager = _Kernel(transport="ipc", connection_file=str(connection))
     clock = _Clock(chapter.limits)
-    client = NotebookClient(
+    client = _Client(
         notebook,
         km=manager,
         timeout_func=clock.for_cell,
@@ -171,7 +177,12 @@ async def _kernel(
             with log.open("wb") as errors:
                 await client.async_start_new_kernel(
                     cwd=str(chapter.path.parent),
-                    env={**env, "INSIDETORCH_CHAPTER": chapter.path.stem, opened.LOG: str(reads)},
+                    env={
+                        **env,
+                        "INSIDETORCH_CHAPTER": chapter.path.stem,
+                        leftovers.KERNEL: str(connection),
+                        opened.LOG: str(reads),
+                    },
                     stderr=errors,
                 )
             await client.async_start_new_kernel_client()
@@ -183,8 +194,42 @@ async def _kernel(
     finally:
         if client.kc is not None:
             client.kc.stop_channels()
-        if manager.has_kernel:
-            await manager.shutdown_kernel(now=True)
+        pid = getattr(manager.provisioner, "pid", None)
+        known = leftovers.below(pid) if pid else []
+        try:
+            if manager.has_kernel:
+                await manager.shutdown_kernel(now=True)
+        finally:
+            leftovers.end(str(connection), known)
+
+
+class _Client(NotebookClient):
+    """Takes no more text from a cell than a page can bear, and interrupts a cell with more."""
+
+    text = 0
+    """How many characters the cell has written so far."""
+
+    def output(
+        self,
+        outs: list[nbformat.NotebookNode],
+        msg: dict[str, Any],
+        display_id: str | None,
+        cell_index: int,
+    ) -> nbformat.NotebookNode | None:
+        before = self.text
+        content = msg["content"]
+        texts = [v for k, v in content.get("data", {}).items() if k.startswith("text/")]
+        self.text += sum(len(str(text)) for text in [content.get("text", ""), *texts])
+        if self.text <= TEXT:
+            return super().output(outs, msg, display_id, cell_index)
+        if before <= TEXT:
+            self._interrupting = asyncio.ensure_future(_interrupt(self))
+        return None
+
+
+async def _interrupt(client: _Client) -> None:
+    assert client.km is not None
+    await ensure_async(client.km.interrupt_kernel())
 
 
 async def _run(chapter: Chapter, started: _Started, watcher: Watcher) -> Run:
@@ -200,9 +245,12 @@ async def _run(chapter: Chapter, started: _Started, watcher: Watcher) -> Run:
                 continue
             number += 1
             watcher.cell(chapter, number)
+            client.text = 0
             start = time.monotonic()
             await client.async_execute_cell(cell, index, execution_count=number)
             spent.append(round(time.monotonic() - start, 3))
+            if client.text > TEXT:
+                break
     except CellExecutionError as error:
         failure = _failure(chapter, number, error.ename, error.evalue, notebook)
     except CellTimeoutError:
@@ -214,6 +262,8 @@ async def _run(chapter: Chapter, started: _Started, watcher: Watcher) -> Run:
             raise asyncio.CancelledError from None
         message = "the kernel died; the cell crashed the process or used up the memory"
         failure = _failure(chapter, number, "DeadKernel", message)
+    if client.text > TEXT:
+        failure = _failure(chapter, number, "TooMuch", _TOO_MUCH)
     clean_streams(notebook)
     seconds = started.seconds + time.monotonic() - clock.begun
     files = opened.read(started.reads)

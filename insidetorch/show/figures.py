@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from xml.etree import ElementTree
 
 from insidetorch.display import Display, escape
 from insidetorch.errors import BookError
+from insidetorch.processes import run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,16 +146,14 @@ def _dot(source: str) -> str:
         "E": {"fontname": _FONT, "fontcolor": soft, "fontsize": "11", "color": soft},
     }
     options = [f"-{kind}{k}={v}" for kind, pairs in defaults.items() for k, v in pairs.items()]
-    done = subprocess.run(
-        ["dot", "-Tsvg", *options], input=source.encode(), capture_output=True, check=False
-    )
+    done = run(["dot", "-Tsvg", *options], input=source)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        said = done.stderr.strip().splitlines()
         raise BookError(
             f"Graphviz refuses the graph ({said[0] if said else 'no reason given'}): "
             "correct the source given to graph()."
         )
-    return done.stdout.decode()
+    return done.stdout
 
 
 def _require_alt(alt: str, function: str) -> None:

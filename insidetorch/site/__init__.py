@@ -14,6 +14,7 @@ from insidetorch.book.address import Address
 from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
+    bibliography,
     changes,
     drift_data,
     excerpt_links,
@@ -64,6 +65,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
+    app.connect("config-inited", bibliography.check)
     app.connect("config-inited", _own_templates)
     app.connect("builder-inited", _write_style)
     app.connect("builder-inited", own_host.add_filters)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pybtex.database import parse_string
+from pybtex.database import BibliographyData, parse_string
 from pybtex.exceptions import PybtexError
+from pybtex.scanner import PybtexSyntaxError
+from sphinx.application import Sphinx
 
 from insidetorch.decode import Words, Written, decode
 from insidetorch.errors import BookError
@@ -23,6 +25,7 @@ STATES = {
     OUTSIDE: "outside the book",
 }
 LANGUAGES = {"zh": "Chinese", "en": "English"}
+_ENTRY = re.compile(r"^@\w+\{?([^,\s]*)[^\n]*(?:\n(?!@).*)*", re.MULTILINE)
 _FIELDS = frozenset({
     "title", "gloss", "year", "yearfrom", "url", "langid", "keywords", "chapters", "outside",
     "goodfor", "read", "doubt", "remark",
@@ -105,12 +108,36 @@ def read_references(path: Path) -> list[Reference]:
     :raises BookError: the file is missing or broken, or an entry lacks something or has a field
         that means nothing; the message names it.
     """
+    entries = _parsed(path).entries
+    return [_reference(path.name, id, entry) for id, entry in entries.items()]
+
+
+def check(app: Sphinx, config: Any) -> None:
+    """Refuse a bibliography that BibTeX cannot read, before another extension reads it."""
+    for name in getattr(config, "bibtex_bibfiles", ()):
+        path = Path(app.srcdir) / name
+        if path.is_file():
+            _parsed(path, name)
+
+
+def _parsed(path: Path, name: str = "") -> BibliographyData:
+    name = name or path.name
     try:
-        entries = parse_string(path.read_text(encoding="utf-8"), "bibtex").entries
+        text = path.read_text(encoding="utf-8")
+        # The parser notices a brace that lacks in the entry after, or never.
+        for found in _ENTRY.finditer(text):
+            if found[0].count("{") != found[0].count("}"):
+                line = text.count("\n", 0, found.start()) + 1
+                raise BookError(
+                    f"{name}:{line}: the braces of the entry {found[1]!r} do not pair up; mend it."
+                )
+        return parse_string(text, "bibtex")
+    except PybtexSyntaxError as error:
+        problem = str(error).partition(": ")[2]
+        raise BookError(f"{name}:{error.lineno}: cannot be read ({problem}); mend it.") from error
     except (OSError, UnicodeDecodeError, PybtexError) as error:
         problem = " ".join(str(error).split())
-        raise BookError(f"{path.name} cannot be read ({problem}); mend it.") from error
-    return [_reference(path.name, id, entry) for id, entry in entries.items()]
+        raise BookError(f"{name} cannot be read ({problem}); mend it.") from error
 
 
 def read_subjects(path: Path) -> list[Subject]:

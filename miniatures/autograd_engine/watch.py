@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +12,7 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from insidetorch.private.engine import execution_order
+from insidetorch.processes import environment, run
 from miniatures.autograd_engine.engine import count_dependencies
 
 
@@ -82,14 +80,9 @@ for levels in {levels}:
         print(error, flush=True)
     os._exit(0)
 """
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        env={**os.environ, "PYTHONPATH": root, "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = run(command, env=environment(CUDA_VISIBLE_DEVICES=""))
+    done.check_returncode()
     return done.stdout.splitlines()
 
 

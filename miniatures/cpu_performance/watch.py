@@ -22,6 +22,7 @@ import torch
 
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
+from insidetorch.processes import last_line, python_path, run
 from miniatures.cpu_performance.parallel_for import Chunk
 
 _LOOPS = r"""
@@ -208,13 +209,10 @@ def in_process(code: str, **environment: str) -> Any:
 def _run(code: str, environment: Mapping[str, str]) -> str:
     ours = re.compile(r"(OMP|MKL|GOMP|KMP|ONEDNN|DNNL|ATEN|MALLOC|GLIBC|THP)_")
     env = {name: value for name, value in os.environ.items() if not ours.match(name)}
-    done = subprocess.run(
-        [sys.executable, "-u", "-c", code],
-        env={**env, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    env |= {"PYTHONPATH": python_path(), **environment}
+    done = run([sys.executable, "-u", "-c", code], env=env, seconds=600)
     if done.returncode:
-        raise BookError(f"The process failed: {done.stderr.strip().splitlines()[-1:]}")
+        raise BookError(f"The process failed ({last_line(done.stderr)}); run the code by itself.")
     return done.stdout
 
 

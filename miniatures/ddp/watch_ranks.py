@@ -20,8 +20,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
 
+from insidetorch.processes import environment
+
 _WORK = "from miniatures.ddp.watch_ranks import _work; _work()"
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 class RankError(RuntimeError):
@@ -76,8 +77,6 @@ class Ranks:
 
     def _start(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="ranks-")
-        ours = {"PYTHONPATH": os.pathsep.join([str(_ROOT), *filter(None, sys.path)])}
-        ours |= loopback()
         for rank in range(self.count):
             store = str(Path(self.folder.name) / "store")
             command = [sys.executable, "-c", _WORK, str(rank), str(self.count), store]
@@ -87,7 +86,7 @@ class Ranks:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=said,
-                    env={**os.environ, **ours, **self.environment},
+                    env=environment(*sys.path, **loopback()) | self.environment,
                 )
             self.processes.append(process)
 

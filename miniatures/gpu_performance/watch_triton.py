@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import json
 import linecache
-import os
 import re
 import runpy
 import subprocess
@@ -28,6 +27,7 @@ import torch
 from torch import Tensor
 
 from insidetorch.errors import BookError
+from insidetorch.processes import environment, last_line, run
 from miniatures.gpu_performance import kernels as gpu_kernels
 
 Kernel = str | Callable[..., None]
@@ -108,22 +108,19 @@ def record() -> None:
     FILE.write_text(text, encoding="utf-8")
 
 
-def _ask(what: str, job: Any, **environment: str) -> Any:
+def _ask(what: str, job: Any, **variables: str) -> Any:
     if not available():
         raise BookError("Triton is not installed here; install the package triton.")
     with tempfile.TemporaryDirectory(prefix="it-") as scratch:
         question, answer = Path(scratch) / "question.pt", Path(scratch) / "answer.pt"
         torch.save(job, question)
         module = "miniatures.gpu_performance.watch_triton"
-        done = subprocess.run(
+        done = run(
             [sys.executable, "-m", module, what, question, answer],
-            capture_output=True, text=True, check=False,
-            env={**os.environ, **environment, "TRITON_CACHE_DIR": scratch,
-                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )  # fmt: skip
+            env=environment(*sys.path, TRITON_CACHE_DIR=scratch, **variables),
+        )
         if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise BookError(f"Triton refuses the kernel ({said}); mend it.")
+            raise BookError(f"Triton refuses the kernel ({last_line(done.stderr)}); mend it.")
         return torch.load(answer, weights_only=True)
 
 

@@ -26,6 +26,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from insidetorch.display import Display, escape
 from insidetorch.errors import BookError
 from insidetorch.private.modes import debug_mode, dispatch_mode
+from insidetorch.processes import environment
 
 LIBRARIES = Path(torch.__file__).parent / "lib"
 PACKAGES = {"c++": "g++", "nm": "binutils", "readelf": "binutils", "perf": "linux-perf"}
@@ -385,7 +386,7 @@ class Counting:
         options = ["--instr-atstart=no", "--collect-atstart=no", f"--callgrind-out-file={here}/out"]
         self.process = subprocess.Popen(
             ["valgrind", "--tool=callgrind", *options, sys.executable, "-W", "ignore", str(path)],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _importable()},
+            env=environment(OMP_NUM_THREADS="1"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -406,11 +407,6 @@ class Counting:
             found[name] = int(total[1])
         self.folder.cleanup()
         return found
-
-
-def _importable() -> str:
-    here = str(Path(__file__).parents[2])
-    return os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH", "")]))
 
 
 def frames(function: Callable[[], object]) -> int:

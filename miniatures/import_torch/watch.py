@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from insidetorch import processes
 from insidetorch.errors import BookError
 from miniatures.import_torch.loader import Library, Process, read
 
@@ -37,16 +37,13 @@ def run(program: str, *options: str, **env: str) -> subprocess.CompletedProcess[
     :raises BookError: if the program fails.
     """
     source = f"TORCH = {str(torch_folder())!r}\n{program}"
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *options, "-W", "ignore", "-c", source],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "", **env},
-        capture_output=True,
-        text=True,
-        check=False,
+        env=processes.environment(CUDA_VISIBLE_DEVICES="") | env,
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise BookError(f"a program of this chapter failed ({said[0]}): run it by itself.")
+        said = processes.last_line(done.stderr or f"exit status {done.returncode}")
+        raise BookError(f"a program of this chapter failed ({said}): run it by itself.")
     return done
 
 
