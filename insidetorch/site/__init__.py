@@ -20,7 +20,7 @@ from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
     changes,
-    code_switch,
+    chapter,
     excerpt_links,
     glossary,
     mathml,
@@ -69,7 +69,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     changes.register(app)
     glossary.register(app)
     excerpt_links.register(app)
-    code_switch.register(app)
+    chapter.register(app)
     architecture.register(app)
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
