@@ -34,6 +34,17 @@ def escape(value: object) -> str:
     return _html.escape(str(value), quote=True)
 
 
+def code_apart(text: str) -> list[str]:
+    """Return the pieces of a text: prose and what stands in backticks, by turns."""
+    return re.split(r"`([^`]+)`", text)
+
+
+def marked(text: str) -> str:
+    """Return text as HTML; what stands in backticks is code."""
+    pieces = enumerate(map(escape, code_apart(text)))
+    return "".join(f"<code>{piece}</code>" if n % 2 else piece for n, piece in pieces)
+
+
 @dataclass(frozen=True)
 class Display:
     """One thing shown.

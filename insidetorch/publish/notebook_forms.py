@@ -11,6 +11,7 @@ from typing import Any
 from insidetorch.book.project import Chapter
 from insidetorch.display import strip_style
 from insidetorch.gpu.recording import stage_cell
+from insidetorch.publish.pictures import numbered
 from insidetorch.publish.two_layers import layered
 from insidetorch.records import RECORD_MIME
 from insidetorch.show.traces import TRACE_MIME
@@ -69,7 +70,7 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
             data.pop(TRACE_MIME, None)
             if isinstance(data.get("text/html"), str):
                 data["text/html"] = strip_style(data["text/html"])
-    return shown
+    return numbered(shown, doc)
 
 
 def retarget(text: str, doc: str, chapters: Collection[str]) -> str:

@@ -153,7 +153,9 @@ def _excerpt(
         body = f"<details><summary>Show {len(shown)} lines</summary>{body}</details>"
     items = "".join(f"<li>{marked(words)}</li>" for _, words in notes.values())
     listed = f'<ol class="it-notes">{items}</ol>' if items else ""
-    html = f'<figure class="it it-excerpt"><figcaption>{caption}</figcaption>{body}{listed}</figure>'
+    html = (
+        f'<figure class="it it-excerpt"><figcaption>{caption}</figcaption>{body}{listed}</figure>'
+    )
     return Display(html, text, record)
 
 

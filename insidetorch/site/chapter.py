@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from insidetorch.site import own_host
 
 _SCRIPT = "chapter.js"
-_FOLDS = re.compile(r"\bit-(?:how|setup|deeper)\b")
+_SCRIPTED = re.compile(r"\bit-(?:how|setup|deeper|replay)\b")
 TAKEAWAY, DEEPER = "Takeaway.", "Deeper:"
 
 
@@ -62,5 +62,5 @@ def _write_script(app: Sphinx) -> None:
 def _add_script(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object
 ) -> None:
-    if _FOLDS.search(str(context.get("body") or "")):
+    if _SCRIPTED.search(str(context.get("body") or "")):
         app.add_js_file(_SCRIPT, loading_method="defer")
