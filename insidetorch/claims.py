@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +61,31 @@ class ClaimFailed(AssertionError):
         )
 
 
-def claim(text: str, holds: object, **values: object) -> None:
-    """State a sentence about PyTorch and check it.
+def claim(
+    text: str,
+    holds: object,
+    *,
+    over: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+    **values: object,
+) -> None:
+    """State a sentence about PyTorch and check it, once or over many cases.
 
     :param text: the sentence, as the reader reads it.
-    :param holds: what must be true. A tensor of one element counts as its value.
+    :param holds: what must be true. A tensor of one element counts as its value. With `over`, a
+        function that is called for each case and says whether the sentence holds in it.
+    :param over: the cases: values, each given to `holds`; or names with their values, such as
+        ``{"dtype": dtypes, "layout": layouts}``, of which each combination is given by name. The
+        line says in how many of them the sentence held, and over what.
     :param values: what was seen, shown under the sentence and in the error when it fails.
-    :raises ClaimFailed: `holds` is false; under a drift run (``INSIDETORCH_COLLECT=1``) the
-        failed claim is recorded instead.
+    :raises ClaimFailed: `holds` is false, or is in some case, which is named; under a drift run
+        (``INSIDETORCH_COLLECT=1``) the failed claim is recorded instead.
+    :raises BookError: `over` has no case, or `holds` cannot be called for one.
     """
-    held, shown, release = bool(holds), _shown(values), _release()
+    counted: dict[str, object] = {}
+    if over is not None:
+        counted = _over_cases(text, holds, over)
+        holds = "fails_for" not in counted
+    held, shown, release = bool(holds), _shown({**counted, **values}), _release()
     record = {"kind": "claim", "text": text, "held": held, "values": shown, "torch": release}
     mark, word = ("✔", "held") if held else ("✘", "failed")
     html = (
@@ -81,6 +97,39 @@ def claim(text: str, holds: object, **values: object) -> None:
     show(Display(html, f"{mark} {text}  [torch {release}]{seen}", record))
     if not held and not _collecting():
         raise ClaimFailed(text, shown, release)
+
+
+def _over_cases(
+    text: str, check: object, over: Iterable[Any] | Mapping[str, Iterable[Any]]
+) -> dict[str, object]:
+    """Return in how many cases a sentence held, over what, and the first cases that fail it."""
+    if not callable(check):
+        raise BookError(f"claim({text!r}, …, over=…) needs a function that checks one case.")
+    named = {name: list(each) for name, each in over.items()} if isinstance(over, Mapping) else None
+    cases = list(product(*named.values())) if named is not None else [(case,) for case in over]
+    if not cases:
+        raise BookError(f"claim({text!r}, …, over=…) has no case; give at least one.")
+    failing = []
+    for case in cases:
+        given = dict(zip(named, case, strict=True)) if named is not None else {}
+        said = ", ".join(f"{name}={value!r}" for name, value in given.items()) or repr(case[0])
+        try:
+            held = bool(check(**given) if given else check(*case))
+        except Exception as error:
+            held, said = False, f"{said} ({type(error).__name__}: {' '.join(str(error).split())})"
+        if not held:
+            failing.append(said)
+    counted: dict[str, object] = {"held_in": f"{len(cases) - len(failing)} of {len(cases)}"}
+    if named is not None:
+        each = (
+            f"{len(values)} {name.replace('_', ' ')}{'s' * (len(values) != 1)}"
+            for name, values in named.items()
+        )
+        counted["held_in"] = f"{counted['held_in']}: {' × '.join(each)}"
+    if failing:
+        more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
+        counted["fails_for"] = "; ".join(failing[:3]) + more
+    return counted
 
 
 def verdict(

@@ -52,6 +52,34 @@ def test_a_claim_that_fails_names_sentence_values_and_release(shown: list) -> No
     assert shown[0].record["held"] is False
 
 
+def test_a_claim_over_cases_says_in_how_many_it_held_and_over_what(shown: list) -> None:
+    cases = {"number": [1, 2, 3], "sign": [1, -1]}
+    claim("Squares.", lambda number, sign: (number * sign) ** 2 > 0, over=cases)
+    assert shown[0].record["values"] == {"held_in": "6 of 6: 3 numbers × 2 signs"}
+    claim("Even.", lambda n: n % 2 == 0, over=range(0, 8, 2), seen="all")
+    assert shown[1].record["values"] == {"held_in": "4 of 4", "seen": "all"}
+
+
+def test_a_claim_that_fails_in_some_cases_names_them(shown: list) -> None:
+    with pytest.raises(ClaimFailed, match=r"held_in = 3 of 5, fails_for = 3; 4\)") as failure:
+        claim("Less than three.", lambda n: n < 3, over=range(5))
+    assert "Less than three." in str(failure.value) and shown[0].record["held"] is False
+    with pytest.raises(ClaimFailed, match=r"n=0, d=0 \(ZeroDivisionError: division by zero\)"):
+        claim("Divides.", lambda n, d: n / d == 0, over={"n": [0], "d": [1, 0]})
+    with pytest.raises(ClaimFailed, match=r"fails_for = 0; 1; 2 and 7 more"):
+        claim("Never.", lambda n: False, over=range(10))
+
+
+def test_a_claim_over_no_case_or_without_a_check_is_refused(shown: list) -> None:
+    with pytest.raises(BookError, match="has no case"):
+        claim("All.", lambda n: True, over=[])
+    with pytest.raises(BookError, match="has no case"):
+        claim("All.", lambda a, b: True, over={"a": [1], "b": []})
+    with pytest.raises(BookError, match="needs a function"):
+        claim("All.", True, over=[1])
+    assert shown == []
+
+
 def test_a_drift_run_collects_the_failed_claim(shown: list, monkeypatch) -> None:
     monkeypatch.setenv("INSIDETORCH_COLLECT", "1")
     claim("two is three", False)

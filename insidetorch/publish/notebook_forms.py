@@ -11,6 +11,8 @@ from typing import Any
 from insidetorch.book.project import Chapter
 from insidetorch.display import strip_style
 from insidetorch.gpu.recording import stage_cell
+from insidetorch.publish.pictures import numbered
+from insidetorch.publish.two_layers import layered
 from insidetorch.records import RECORD_MIME
 from insidetorch.show.traces import TRACE_MIME
 
@@ -46,11 +48,17 @@ def merge(chapter: Chapter, executed: Mapping[str, Any] | None) -> dict[str, Any
 def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -> dict[str, Any]:
     """Return the notebook as Sphinx reads it.
 
-    The style block is left out (the site links the sheet once), records too (no page shows
-    them), a CUDA cell's magic line, and links between chapters lead to where they are staged.
+    What proves is folded below what demonstrates. The style block is left out (the site links the
+    sheet once), records too (no page shows them), a CUDA cell's magic line, and links between
+    chapters lead to where they are staged.
     """
     shown = copy.deepcopy(dict(notebook))
-    shown["cells"] = [stage_cell(cell) for cell in shown["cells"]]
+    made = [layered(stage_cell(cell)) for cell in shown["cells"]]
+    if lines := shown["metadata"].get("source_map"):
+        shown["metadata"]["source_map"] = [
+            line for line, cells in zip(lines, made, strict=True) for _ in cells
+        ]
+    shown["cells"] = [cell for cells in made for cell in cells]
     for cell in shown["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = retarget(cell["source"], doc, chapters)
@@ -62,7 +70,7 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
             data.pop(TRACE_MIME, None)
             if isinstance(data.get("text/html"), str):
                 data["text/html"] = strip_style(data["text/html"])
-    return shown
+    return numbered(shown, doc)
 
 
 def retarget(text: str, doc: str, chapters: Collection[str]) -> str:

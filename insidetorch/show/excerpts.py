@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from insidetorch.display import Display, escape
+from insidetorch.display import Display, escape, marked
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 from insidetorch.locate.definition import Definition, Language
@@ -30,6 +30,7 @@ def source(
     elide: Sequence[tuple[str, str]] | None = None,
     docstring: bool = False,
     path: str | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> Display:
     """Show how something is defined in the installed torch or in a miniature.
 
@@ -60,10 +61,17 @@ def source(
     :param elide: pairs of texts; the lines strictly between the two are left out.
     :param docstring: show long Python docstrings whole.
     :param path: look only in this file; the same as ``"path:target"``.
+    :param notes: text on a shown line → what that line decides. The line gets a number, and the
+        notes stand below the code.
     :raises BookError: if there is no such definition or text, or more than one file has it.
     """
     found = locate(target, path)
     if isinstance(found, Absent):
+        if notes:
+            raise BookError(
+                f"source({target!r}, notes=…): {found.upstream} is not in the installed torch, so "
+                "no line can be checked; say in the text what the code does, with a link."
+            )
         return _card(found)
     definition, rows = _first_fit(
         found,
@@ -75,7 +83,21 @@ def source(
         docstring=docstring,
     )
     asked = target if isinstance(target, str) else definition.symbol
-    return _excerpt(asked, definition, rows)
+    return _excerpt(asked, definition, rows, _noted(asked, rows, notes or {}))
+
+
+def _noted(asked: str, rows: Sequence[Row], notes: Mapping[str, str]) -> dict[int, tuple[int, str]]:
+    """Return line → number and text of its note; each note is on the first line that has it."""
+    found: dict[int, tuple[int, str]] = {}
+    for text, note in notes.items():
+        line = next((row.number for row in rows if not row.gap and text in row.text), None)
+        if line is None or line in found:
+            problem = "no shown line has it" if line is None else "its line has a note already"
+            raise BookError(
+                f"source({asked!r}, notes=…): {problem}: {text!r}; give a text of another line."
+            )
+        found[line] = (0, note)
+    return {line: (at, found[line][1]) for at, line in enumerate(sorted(found), start=1)}
 
 
 def _first_fit(definitions: Sequence[Definition], **choice: Any) -> tuple[Definition, list[Row]]:
@@ -89,7 +111,12 @@ def _first_fit(definitions: Sequence[Definition], **choice: Any) -> tuple[Defini
     raise refused
 
 
-def _excerpt(asked: str, definition: Definition, rows: Sequence[Row]) -> Display:
+def _excerpt(
+    asked: str,
+    definition: Definition,
+    rows: Sequence[Row],
+    notes: Mapping[int, tuple[int, str]],
+) -> Display:
     origin = upstream(definition.file)
     shown = [row for row in rows if not row.gap]
     first, last = shown[0].number, shown[-1].number
@@ -114,17 +141,22 @@ def _excerpt(asked: str, definition: Definition, rows: Sequence[Row]) -> Display
     }
     tail = [part for part in (span, note, why) if part]
     name = _full_name(definition)
-    text = "\n".join([f"{name} · {place} · {' · '.join(tail)}", *_plain(rows)])
+    said = [f"{number}. {' '.join(words.split())}" for number, words in notes.values()]
+    text = "\n".join([f"{name} · {place} · {' · '.join(tail)}", *_plain(rows, notes), *said])
     caption = (
         f'<span class="it-symbol">{escape(name)}</span>'
         f'<span class="it-place">{_breakable(place)}</span>'
         + "".join(f"<span>{escape(part)}</span>" for part in tail)
         + (f'<a href="{escape(link)}">view at {commit[:10]}</a>' if link else "")
     )
-    body = _table(definition, rows)
+    body = _table(definition, rows, notes)
     if len(rows) > FOLD_ABOVE:
         body = f"<details><summary>Show {len(shown)} lines</summary>{body}</details>"
-    html = f'<figure class="it it-excerpt"><figcaption>{caption}</figcaption>{body}</figure>'
+    items = "".join(f"<li>{marked(words)}</li>" for _, words in notes.values())
+    listed = f'<ol class="it-notes">{items}</ol>' if items else ""
+    html = (
+        f'<figure class="it it-excerpt"><figcaption>{caption}</figcaption>{body}{listed}</figure>'
+    )
     return Display(html, text, record)
 
 
@@ -182,10 +214,13 @@ def _breakable(path: str) -> str:
     return escape(path).replace("/", "/<wbr>")
 
 
-def _plain(rows: Sequence[Row]) -> list[str]:
+def _plain(rows: Sequence[Row], notes: Mapping[int, tuple[int, str]]) -> list[str]:
     width = max(len(str(row.number)) for row in rows)
+    marks = {line: f"  ({number})" for line, (number, _) in notes.items()}
     return [
-        f"{'⋯':>{width}}  {_gap(row)}" if row.gap else f"{row.number:>{width}}  {row.text}".rstrip()
+        f"{'⋯':>{width}}  {_gap(row)}"
+        if row.gap
+        else f"{row.number:>{width}}  {row.text}".rstrip() + marks.get(row.number, "")
         for row in rows
     ]
 
@@ -194,7 +229,9 @@ def _gap(row: Row) -> str:
     return "1 line" if row.gap == 1 else f"{row.gap} lines"
 
 
-def _table(definition: Definition, rows: Sequence[Row]) -> str:
+def _table(
+    definition: Definition, rows: Sequence[Row], notes: Mapping[int, tuple[int, str]]
+) -> str:
     """Return the code; the style sheet prints the line numbers, so that no one copies them."""
     coloured = _highlight(definition.text, definition.language)
     indent = min(
@@ -211,7 +248,9 @@ def _table(definition: Definition, rows: Sequence[Row]) -> str:
             )
         else:
             line = _dedent(coloured[row.number - definition.first], indent)
-            out.append(f'<span class="it-line" data-n="{row.number}">{line}\n</span>')
+            number = notes[row.number][0] if row.number in notes else 0
+            mark = f'<span class="it-note" data-note="{number}"></span>' if number else ""
+            out.append(f'<span class="it-line" data-n="{row.number}">{line}{mark}\n</span>')
     return (
         f'<div class="highlight"><pre class="it-code" style="--it-digits:{width}" tabindex="0" '
         f'role="group" aria-label="{escape(definition.symbol or definition.file)}">'

@@ -14,7 +14,7 @@ from io import StringIO
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from insidetorch.display import Display, escape
+from insidetorch.display import Display, escape, marked
 from insidetorch.errors import BookError
 from insidetorch.processes import run
 
@@ -99,10 +99,12 @@ def style() -> Iterator[None]:
         yield
 
 
-def figure(fig: Figure, *, alt: str) -> Display:
+def figure(fig: Figure, *, alt: str, caption: str = "", name: str = "") -> Display:
     """Return a matplotlib figure as inline SVG, and close it so that it is not shown twice.
 
     :param alt: what the picture says, for those who do not see it; it is also the text form.
+    :param caption: what to look at; with it, the picture has a number on its page.
+    :param name: by which the text refers to the number, as in ``[](#fig-name)``.
     :raises BookError: without alternative text.
     """
     _require_alt(alt, "figure")
@@ -113,15 +115,17 @@ def figure(fig: Figure, *, alt: str) -> Display:
         fig.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(fig)
-    return _display(out.getvalue(), alt)
+    return captioned(_display(out.getvalue(), alt), caption, name)
 
 
-def graph(dot_source: str, *, alt: str) -> Display:
+def graph(dot_source: str, *, alt: str, caption: str = "", name: str = "") -> Display:
     """Return a drawing in Graphviz's language as inline SVG.
 
     :param dot_source: a graph or digraph; colours out of `COLOURS` follow the page's theme, and
         so do black and white.
     :param alt: what the picture says, for those who do not see it; it is also the text form.
+    :param caption: what to look at; with it, the picture has a number on its page.
+    :param name: by which the text refers to the number, as in ``[](#fig-name)``.
     :raises BookError: without alternative text, if `dot` refuses the source, and, while the book
         is built, if Graphviz is not installed. Elsewhere a sentence stands for the picture.
     """
@@ -135,7 +139,26 @@ def graph(dot_source: str, *, alt: str) -> Display:
             raise BookError(problem)
         text = f"{_text(alt)}\n{problem}"
         return Display(f'<p class="it it-absent">{escape(text)}</p>', text)
-    return _display(_dot(dot_source), alt)
+    return captioned(_display(_dot(dot_source), alt), caption, name)
+
+
+def captioned(shown: Display, caption: str, name: str = "") -> Display:
+    """Return anything shown, a table or a timeline too, as a picture with a caption and a number.
+
+    :param caption: what to look at; without one, `shown` is returned as it is.
+    :param name: by which the text refers to the number, as in ``[](#fig-name)``.
+    :raises BookError: the name is no word of small letters, digits and hyphens.
+    """
+    if name and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise BookError(f"the picture's name {name!r} must be small letters, digits and hyphens.")
+    if not caption:
+        return shown
+    id = f' id="fig-{name}"' if name else ""
+    html = (
+        f'<figure class="it it-picture"{id}>{shown.html}'
+        f'<figcaption class="it-caption">{marked(caption)}</figcaption></figure>'
+    )
+    return Display(html, f"{shown.text}\n{' '.join(caption.split())}", shown.record)
 
 
 def _dot(source: str) -> str:

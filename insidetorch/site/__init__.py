@@ -16,6 +16,7 @@ from insidetorch.site import (
     architecture,
     bibliography,
     changes,
+    chapter,
     drift_data,
     excerpt_links,
     glossary,
@@ -61,6 +62,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     changes.register(app)
     glossary.register(app)
     excerpt_links.register(app)
+    chapter.register(app)
     outdated.register(app)
     reading_list.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
