@@ -166,7 +166,7 @@ def build_book(
         shown_by = viewer(project.cache, console.print) if traces else None
         if traces and shown_by is None:
             console.print("  no viewer of traces (npm brings it); they are there to download")
-        complaints = renderer.finish()
+        complaints = renderer.finish(pages)
         console.print(f"  rendered [dim]{time.monotonic() - rendering:.1f} s[/]", highlight=False)
         problems += complaints
         if not complaints:

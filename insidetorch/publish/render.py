@@ -23,6 +23,7 @@ from insidetorch.processes import environment
 
 _REASON = re.compile(r"^[\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_OF_PAGE = re.compile(r"([^\s:]+)\.md:.*\bWARNING\b")
 _PROBLEM = re.compile(r"\b(?:WARNING|ERROR|CRITICAL|SEVERE|Error|Exception)\b")
 
 
@@ -72,7 +73,11 @@ class SphinxProcess:
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.kill()
-            self._process.communicate()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout, self._said):
+                with suppress(BrokenPipeError):
+                    assert pipe is not None
+                    pipe.close()
             self._process = None
 
 
@@ -84,6 +89,7 @@ class Renderer:
         self._sphinx = sphinx
         self._known = ""
         self._asked = ""
+        self._wrong: list[str] = []
 
     @property
     def output(self) -> Path:
@@ -98,7 +104,7 @@ class Renderer:
         """
         mark = _folder(self.project) / "fingerprint"
         if (self.output / "index.html").is_file() and mark.is_file():
-            self._known = mark.read_text(encoding="ascii")
+            self._known, *self._wrong = mark.read_text(encoding="utf-8").splitlines() or [""]
         mark.unlink(missing_ok=True)
 
     def begin(self, pages: Sequence[Page], changed: bool) -> None:
@@ -106,16 +112,20 @@ class Renderer:
 
         The folder of the last rendering is used again unless something changed that Sphinx
         does not watch: the table of contents, a title (other pages show it), a static file, the
-        extension, the installed packages. A rendering that was not accepted is never used again,
-        so that its warnings come back until they are mended.
+        extension, the installed packages. Pages that Sphinx complained of are read again, so that
+        its warnings come back until they are mended; a rendering that was neither accepted nor
+        complained of is never used again.
 
         :param changed: whether the stage or the ledger differs from the last rendering's; if
             nothing does, that rendering stands.
         """
         folder = _folder(self.project)
         same = self._known == self._fingerprint(pages)
-        if same and not changed:
+        if same and not changed and not self._wrong:
             return
+        for doc in self._wrong:
+            for path in self.project.stage.glob(f"{doc}.*"):
+                os.utime(path)
         if not same:
             shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
@@ -125,12 +135,15 @@ class Renderer:
         ]  # fmt: skip
         self._asked = self._sphinx.ask(arguments)
 
-    def finish(self) -> list[str]:
+    def finish(self, pages: Iterable[Page]) -> list[str]:
         """Wait for what was begun; return what Sphinx complained of, nothing if all is well."""
         if not self._asked:
             return []
         status, said = self._sphinx.answer(self._asked)
         problems = complaints(said, self.project)
+        docs = [found[1] for found in map(_OF_PAGE.match, problems) if found]
+        if problems and len(docs) == len(problems):
+            self._accept("\n".join([self._fingerprint(pages), *dict.fromkeys(docs)]))
         if status and not problems:
             reasons = _REASON.findall(_COLOUR.sub("", said)) or ["it gave no reason"]
             problems = [f"Jupyter Book failed: {reasons[-1]}"]
@@ -138,7 +151,10 @@ class Renderer:
 
     def accept(self, pages: Iterable[Page]) -> None:
         """Note that the rendering is whole, so that the next one may build on it."""
-        write(_folder(self.project) / "fingerprint", self._fingerprint(pages))
+        self._accept(self._fingerprint(pages))
+
+    def _accept(self, mark: str) -> None:
+        write(_folder(self.project) / "fingerprint", mark)
 
     def _fingerprint(self, pages: Iterable[Page]) -> str:
         digest = hashlib.sha256()

@@ -9,6 +9,7 @@ that none sees what another left behind.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import json
@@ -41,6 +42,8 @@ def main() -> None:
     """Load, wait, serve; without a line on stdin, do nothing."""
     die_with_parent(int(sys.argv[1]))
     spare_grammar()
+    answers = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for name, member in _EXECUTORS.items():
         # Nothing is executed here, and what would do it loads a database first.
         module: Any = ModuleType(name)
@@ -55,8 +58,6 @@ def main() -> None:
     # What is loaded stays; documents are many objects, and looking through them often is slow.
     gc.freeze()
     gc.set_threshold(1_000_000, 20, 1000)
-    answers = os.dup(1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for line in sys.stdin:
         server = os.getpid()
         copy = os.fork()
@@ -80,6 +81,8 @@ def _answer(answers: int, line: str, jupyter_book: Callable[[Sequence[str]], obj
     except BaseException:
         status = 1
         traceback.print_exc()
+    # Extensions may have started processes that end with this one, when they are told.
+    atexit._run_exitfuncs()
     code = status if isinstance(status, int) else int(status is not None)
     with os.fdopen(answers, "w", encoding="utf-8") as file:
         file.write(json.dumps([number, code, said.getvalue()]) + "\n")
