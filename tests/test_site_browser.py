@@ -82,7 +82,12 @@ def watch(page: Page) -> list[str]:
         ),
     )
     page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
-    page.on("requestfailed", lambda request: troubles.append(f"not loaded: {request.url}"))
+
+    def failed(request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the page was left before it came
+            troubles.append(f"not loaded: {request.url} ({request.failure})")
+
+    page.on("requestfailed", failed)
 
     def elsewhere(request: Any) -> None:
         url = urlsplit(request.url)
