@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,9 +191,3 @@ def test_the_recording_function_is_shown_without_debug_checks() -> None:
 
 def test_the_bytes_of_a_tensor_are_counted_on_the_heap() -> None:
     assert abs(bytes_each(lambda: torch.empty(100_000), 1_000) - 400_000) < 5_000
-
-
-def test_it_stays_a_miniature() -> None:
-    source = module.__file__
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

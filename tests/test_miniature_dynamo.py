@@ -5,17 +5,11 @@ from __future__ import annotations
 import dis
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from miniatures.dynamo import bytecode as dynamo_bytecode
-from miniatures.dynamo import calls as dynamo_calls
-from miniatures.dynamo import frames as dynamo
-from miniatures.dynamo import interpreter as dynamo_interpreter
-from miniatures.dynamo import values as dynamo_values
 from miniatures.dynamo.bytecode import Op, live, ops_of
 from miniatures.dynamo.cases import random_program
 from miniatures.dynamo.frames import Dynamo, Skip
@@ -258,10 +252,3 @@ def test_what_the_chapter_asks_dynamo() -> None:
     assert len(bytecode(branch.__code__)) < len(list(dis.get_instructions(branch.__code__)))
     assert tidy("at 0x7f12ab in /tmp/ipykernel_12/345.py") == "at 0x… in cell"
     assert tidy("# ipykernel_12/345.py:2 in f") == "# cell:2 in f"
-
-
-@pytest.mark.parametrize(
-    "module", [dynamo, dynamo_bytecode, dynamo_calls, dynamo_interpreter, dynamo_values]
-)
-def test_it_is_small(module: Any) -> None:
-    assert len(Path(str(module.__file__)).read_text(encoding="utf-8").splitlines()) <= 150

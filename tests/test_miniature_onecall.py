@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import random
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -219,11 +218,3 @@ def test_without_ptrace_a_recording_is_shown(
 def test_a_type_that_is_not_known_is_named() -> None:
     with pytest.raises(BookError, match="TensorList tensors"):
         Signature("cat(TensorList tensors, int64_t dim=0, *, Tensor out=None)")
-
-
-@pytest.mark.parametrize(
-    "module", [onecall, onecall_args, onecall_rules], ids=lambda module: module.__name__
-)
-def test_it_stays_a_miniature(module: ModuleType) -> None:
-    assert module.__file__ is not None
-    assert len(Path(module.__file__).read_text(encoding="utf-8").splitlines()) <= 150

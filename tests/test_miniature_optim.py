@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from miniatures.optimizers import optim as module
 from miniatures.optimizers.optim import Optimizer, Schedule, adam, cosine, ramp, sgd, stairs
 from miniatures.optimizers.watch import fresh, launches, watch
 
@@ -226,9 +223,3 @@ def test_fresh_parameters_are_the_same_ones() -> None:
         assert a.grad is not None
         assert b.grad is not None
         assert torch.equal(a.grad, b.grad)
-
-
-def test_it_stays_a_miniature() -> None:
-    source = inspect.getsourcefile(module)
-    assert source is not None
-    assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150

