@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,7 @@ def test_a_site_with_an_address_has_a_map_cards_and_a_page_for_lost_readers(
     (tmp_path / "tinytools/__init__.py").write_text("")
     status, said = book.build(BOOK_ADDRESS="https://o.example/r", GITHUB_REPOSITORY="o/r")
     assert status == 0, said
+    assert not _at_work(tmp_path), "the map of the site starts a process, which must end"
     html = tmp_path / "_build/html"
     assert "https://o.example/r/notebooks/one.html" in (html / "sitemap.xml").read_text()
     page = (html / "notebooks/one.html").read_text()
@@ -198,3 +200,21 @@ def test_a_site_with_an_address_has_a_map_cards_and_a_page_for_lost_readers(
     assert config["html"]["baseurl"] == "https://o.example/r/"
     given = json.loads((html / "_sources/notebooks/one.ipynb").read_text())
     assert "https://o.example/r/_static/tinytools-1.2" in given["cells"][1]["source"]
+
+
+def _at_work(folder: Path) -> list[Path]:
+    """Return the processes that are at work in a folder, and stay."""
+
+    def is_here(process: Path) -> bool:
+        try:
+            return (process / "cwd").readlink() == folder
+        except OSError:  # it has ended, or is another user's
+            return False
+
+    found = list(Path("/proc").glob("[0-9]*"))
+    for _ in range(30):
+        found = [process for process in found if is_here(process)]
+        if not found:
+            break
+        time.sleep(0.1)
+    return found
