@@ -23,7 +23,7 @@ _HOME = {
     "measured": "measure.cpu_beside_gpu",
     "private": "private",
     "ptx": "gpu.without_gpu",
-    "record_data": "gpu.magic",
+    "record_data": "gpu.run_or_replay",
     "replay": "show.replays",
     "settled": "claims",
     "side_by_side": "measure.cpu_beside_gpu",
@@ -63,7 +63,7 @@ def load_ipython_extension(shell: Any) -> None:
     :param shell: the running IPython shell.
     """
     from insidetorch import claims
-    from insidetorch.gpu import magic as cuda
+    from insidetorch.gpu import run_or_replay as cuda
 
     claims.record_warnings()
     cuda.register()

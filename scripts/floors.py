@@ -14,7 +14,7 @@ import grimp
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "CONTRIBUTING.md"
 PACKAGE = "insidetorch"
-_PICTURE = re.compile(r"(?<=```mermaid\n).*?(?=```)", re.DOTALL)
+_PICTURE = re.compile(r"(?<=```mermaid\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 
 
 def floors() -> list[list[str]]:

@@ -30,7 +30,7 @@ def test_what_it_names_is_there() -> None:
 def test_its_picture_is_drawn_from_the_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     floors = import_module("floors")
-    assert f"```mermaid\n{floors.picture()}```" in GUIDE, "run: python scripts/floors.py"
+    assert f"```mermaid\n{floors.picture()}```\n" in GUIDE, "run: python scripts/floors.py"
     ways = {("a", "b"), ("b", "c"), ("a", "c")}
     assert floors.told_once(ways) == {("a", "b"), ("b", "c")}
 

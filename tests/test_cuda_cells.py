@@ -25,8 +25,8 @@ from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import machine, sanitise
-from insidetorch.gpu import magic as cuda
 from insidetorch.gpu import recording as recordings
+from insidetorch.gpu import run_or_replay as cuda
 from insidetorch.gpu import without_gpu as pretend
 from insidetorch.gpu.machine import Machine
 from insidetorch.gpu.recording import Recording, Run
@@ -340,7 +340,7 @@ def test_a_file_that_is_no_trace_is_refused() -> None:
 def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -> None:
     book = script(
         "n = 4",
-        "%%cuda first\nfrom insidetorch.gpu.magic import record_data\n"
+        "%%cuda first\nfrom insidetorch.gpu.run_or_replay import record_data\n"
         "record_data('d', {'x': [1, 2.5]})\nprint(n)",
         "raise ValueError('only on this machine')",
         "%%cuda fails\nprint('before')\n1 / 0",
@@ -481,7 +481,7 @@ def test_without_a_recording_the_gpu_column_says_so(run) -> None:
 def test_a_live_cell_gives_its_own_numbers(run, monkeypatch) -> None:
     monkeypatch.setattr(cuda, "_here", lambda: MACHINE)
     keep = "record_data('t', {'rows': {'add': 0.5}, 'unit': 's', 'limit': None})"
-    run("from insidetorch.gpu.magic import record_data", f"%%cuda one\n{keep}")
+    run("from insidetorch.gpu.run_or_replay import record_data", f"%%cuda one\n{keep}")
     cpu = measured({"add": 1.0}, unit="s")
     assert "0.5 ×" in side_by_side("t", cpu, caption="Time").text
     with pytest.raises(BookError, match=r"in B/s and the GPU in s"):

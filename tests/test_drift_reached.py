@@ -13,8 +13,8 @@ from insidetorch.book.project import open_project
 from insidetorch.drift.apis import named_apis
 from insidetorch.drift.book import TOOLKIT, Book, anchors_now
 from insidetorch.drift.compare import compare
-from insidetorch.drift.reached import options, reached
 from insidetorch.drift.trees import Tree
+from insidetorch.drift.used_by_modules import options, reached
 
 TORCH = {
     "torch/__init__.py": "def one(): ...\ndef two(): ...\ndef three(): ...\n",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from insidetorch.errors import BookError
-from insidetorch.locate import cpp, headers, python, yamls
+from insidetorch.locate import cpp_symbols as cpp
+from insidetorch.locate import headers, python, yamls
 from insidetorch.locate.definition import Definition
 from insidetorch.locate.normalise import digest, normalise
 from insidetorch.locate.paths import absence, permalink, upstream

@@ -13,6 +13,7 @@ from insidetorch.errors import BookError
 from insidetorch.private.keys import dispatch_keys, forced_sets, key_bits, key_set, thread_sets
 from insidetorch.private.tables import computed_table, operator_names, table_is_current
 from miniatures.dispatcher import tables as module
+from miniatures.dispatcher.cases import random_case
 from miniatures.dispatcher.tables import RULES, Dispatcher, Kernel, Operator
 from miniatures.dispatcher.watch import (
     backend_select,
@@ -24,7 +25,6 @@ from miniatures.dispatcher.watch import (
     kinds_of_tensors,
     ladder,
     passive_mode,
-    random_case,
     seen_inside,
     table_of,
     union,

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tiny_book import TinyBook
 
-from insidetorch.book import key, opened, packages, syntax
+from insidetorch.book import cache_key as key
+from insidetorch.book import opened, packages, syntax
 from insidetorch.book.modules import read_file
 from insidetorch.book.packages import Installed, versions
 from insidetorch.book.project import Chapter, open_project
@@ -516,7 +517,10 @@ def test_what_every_chapter_reaches_is_there(book: Book) -> None:
         module, _, name = one.partition(":")
         found = reach.module(module)
         assert found and (not name or found.syntax.defines(name))
-    registered = [("insidetorch.claims", "record_warnings"), ("insidetorch.gpu.magic", "cuda")]
+    registered = [
+        ("insidetorch.claims", "record_warnings"),
+        ("insidetorch.gpu.run_or_replay", "cuda"),
+    ]
     for module, name in registered:
         assert len(book.users(module, name)) == len(chapters())
 

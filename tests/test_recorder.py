@@ -24,8 +24,8 @@ import pytest
 
 from insidetorch.errors import BookError
 from insidetorch.gpu import machine
-from insidetorch.gpu import magic as cuda
 from insidetorch.gpu import recording as recordings
+from insidetorch.gpu import run_or_replay as cuda
 from insidetorch.gpu.machine import Machine
 from insidetorch.recorder import record as recorder
 from insidetorch.recorder.record import Script

@@ -14,9 +14,9 @@ from insidetorch.drift.anchors import Anchor, Source, api, gather
 from insidetorch.drift.apis import named_apis, private_names
 from insidetorch.drift.lockfile import Lock
 from insidetorch.drift.names import longest
-from insidetorch.drift.reached import options, reached
 from insidetorch.drift.releases import is_release
 from insidetorch.drift.trees import Tree, open_folder
+from insidetorch.drift.used_by_modules import options, reached
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from insidetorch.drift.trees import HEADERS, UNSHIPPED, Tree
 from insidetorch.errors import BookError
 from insidetorch.locate import python, yamls
-from insidetorch.locate.cpp import Symbol, symbols
+from insidetorch.locate.cpp_symbols import Symbol, symbols
 from insidetorch.locate.definition import Definition, Language
 from insidetorch.locate.normalise import digest
 

@@ -1,4 +1,7 @@
-"""What may become of an anchor in another release: one small class for each kind of finding."""
+"""What may become of an anchor in another release: one small class for each kind of finding.
+
+A new kind is a class here, with its place in `KINDS`; `compare` chooses among them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of CUDA cells: files that a machine with a GPU wrote, read and checked here.
+"""Recordings of CUDA cells: files that a machine with a GPU wrote, read here, whole or refused.
 
 ``recordings/<chapter>/<cell>.json`` holds what one cell showed, ``run-<id>.json`` beside it where
 that happened, and ``<cell>.<name>.gz`` the traces of its timelines. Text is stored line by
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from insidetorch.display import style_block
 from insidetorch.errors import BookError
@@ -120,6 +120,18 @@ def find(name: str, digest: str, root: Path) -> Recording | None:
     if current:
         return current[0]
     return found[0] if len(found) == 1 else None
+
+
+def refuse_stale(recording: Recording) -> NoReturn:
+    """Say that the code of a cell is no longer what was recorded; a build stops at it.
+
+    :raises BookError: always.
+    """
+    raise BookError(
+        f"recordings/{recording.chapter}/{recording.cell}.json was recorded from other code than "
+        f"%%cuda {recording.cell} has now; on a GPU box, refresh it with "
+        f"`make record CHAPTERS={recording.chapter}`, or delete the file."
+    )
 
 
 def load(path: Path) -> Recording:

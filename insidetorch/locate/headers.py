@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from insidetorch.errors import BookError
-from insidetorch.locate.cpp import Symbol, bare, split_name, symbols
+from insidetorch.locate.cpp_symbols import Symbol, bare, split_name, symbols
 from insidetorch.locate.definition import Definition
 
 _INCLUDE = Path("torch/include")

@@ -8,7 +8,7 @@ from typing import Any
 from insidetorch import facts
 from insidetorch.display import Display, escape, seconds, significant, table
 from insidetorch.errors import BookError
-from insidetorch.gpu import magic as cuda
+from insidetorch.gpu import run_or_replay as cuda
 from insidetorch.measure.timing import Bench, bench
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))

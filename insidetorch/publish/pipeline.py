@@ -13,7 +13,7 @@ from rich.console import Console
 
 from insidetorch.book import ledger as ledger_file
 from insidetorch.book.cache import Cache, CorruptEntry
-from insidetorch.book.key import Key, keys, undeclared
+from insidetorch.book.cache_key import Key, keys, undeclared
 from insidetorch.book.lock import build_lock
 from insidetorch.book.parsed import Parsed
 from insidetorch.book.project import Chapter, Project

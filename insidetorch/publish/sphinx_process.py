@@ -22,8 +22,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from insidetorch.run.die_with_parent import die_with_parent
 from insidetorch.run.entry import spare_grammar
-from insidetorch.run.orphans import die_with_parent
 
 _MODULES = (
     "jupyter_book.sphinx", "myst_nb.sphinx_", "myst_nb.sphinx_ext", "sphinx.builders.html",

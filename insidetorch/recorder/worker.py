@@ -29,11 +29,11 @@ from insidetorch.errors import BookError
 from insidetorch.files import write
 from insidetorch.gpu import cell as cell_code
 from insidetorch.gpu import machine
-from insidetorch.gpu import magic as cuda
 from insidetorch.gpu import recording as recordings
+from insidetorch.gpu import run_or_replay as cuda
 from insidetorch.gpu.recording import Artifact, Recording
 from insidetorch.records import RECORD_MIME
-from insidetorch.run.orphans import die_with_parent
+from insidetorch.run.die_with_parent import die_with_parent
 from insidetorch.show.traces import TRACE_MIME
 
 

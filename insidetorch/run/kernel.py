@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from insidetorch.book import opened
-from insidetorch.run.orphans import die_with_parent
+from insidetorch.run.die_with_parent import die_with_parent
 
 
 def main() -> None:

@@ -81,11 +81,7 @@ def cuda(line: str, cell: str) -> None:
         return
     if recording.digest != digest:
         if os.environ.get("INSIDETORCH_BUILD"):
-            raise BookError(
-                f"recordings/{recording.chapter}/{label.name}.json was recorded from other code "
-                f"than %%cuda {label.name} has now; on a GPU box, refresh it with "
-                f"`make record CHAPTERS={recording.chapter}`, or delete the file."
-            )
+            recordings.refuse_stale(recording)
         show(stale(label, recording))
         return
     run = recordings.run_of(recording, root)
