@@ -13,7 +13,7 @@ from tiny_book import CHAPTER_HEAD, TinyBook
 
 from insidetorch import commands as cli
 from insidetorch.book.cache import KEEP, Cache, CorruptEntry
-from insidetorch.book.key import Ingredients, key
+from insidetorch.book.cache_key import Ingredients, key
 from insidetorch.book.ledger import undeclared_warnings
 from insidetorch.book.project import Chapter, Limits, Project, heading, open_project
 from insidetorch.book.runs import Run

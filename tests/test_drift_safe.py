@@ -108,18 +108,20 @@ def test_releases_and_channels_have_a_folder_below_the_build(book: Path) -> None
 
 def test_the_lock_is_not_written_while_a_chapter_has_failed(book: Path) -> None:
     assert command(book, "lock", "--yes").exit_code == 0
-    accepted = (book / "anchors.lock").read_bytes()
+    accepted = (book / "data" / "anchors.lock").read_bytes()
     assert b"torch.mul" in accepted
     built(book, "failed")
     for words in (("--yes",), ("--check",)):
         said = command(book, "lock", *words)
         assert said.exit_code == 3 and "a failed in the last build" in said.output
-    assert (book / "anchors.lock").read_bytes() == accepted
+    assert (book / "data" / "anchors.lock").read_bytes() == accepted
 
 
 def test_a_failing_build_gives_no_advice_on_the_lock(book: Path) -> None:
     assert command(book, "lock", "--yes").exit_code == 0
-    (book / "anchors.lock").write_text((book / "anchors.lock").read_text().splitlines()[0] + "\n")
+    (book / "data" / "anchors.lock").write_text(
+        (book / "data" / "anchors.lock").read_text().splitlines()[0] + "\n"
+    )
     for status, advised in (("ok", True), ("failed", False)):
         built(book, status)
         console = Console(record=True, width=200)
@@ -130,7 +132,7 @@ def test_a_failing_build_gives_no_advice_on_the_lock(book: Path) -> None:
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"<<<<<<< ours\n"])
 def test_the_advice_for_a_damaged_lock_works(book: Path, damage: bytes) -> None:
     assert command(book, "lock", "--yes").exit_code == 0
-    lock = book / "anchors.lock"
+    lock = book / "data" / "anchors.lock"
     good = lock.read_bytes()
     lock.write_bytes(damage + good)
     said = command(book, "drift", str(ROOT))
@@ -141,9 +143,10 @@ def test_the_advice_for_a_damaged_lock_works(book: Path, damage: bytes) -> None:
 
 
 def test_a_newer_lock_is_not_overwritten(book: Path) -> None:
-    (book / "anchors.lock").write_text('{"schema": 99}\n')
+    (book / "data").mkdir(exist_ok=True)
+    (book / "data" / "anchors.lock").write_text('{"schema": 99}\n')
     assert command(book, "lock", "--yes").exit_code == 3
-    assert (book / "anchors.lock").read_text() == '{"schema": 99}\n'
+    assert (book / "data" / "anchors.lock").read_text() == '{"schema": 99}\n'
 
 
 def test_a_folder_that_cannot_be_written_gets_one_sentence(book: Path) -> None:
