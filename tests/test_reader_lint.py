@@ -235,6 +235,28 @@ class TestPictures:
         ]
         assert rules == [["takeaway", "picture"], ["drawn", "takeaway"]]
 
+    def test_a_helper_of_a_module_and_one_over_modules_draw_too(self, tmp_path: Path) -> None:
+        (tmp_path / "lower.py").write_text(
+            "from insidetorch.show.figures import figure\n"
+            "def grid(**picture): return figure(f, alt='a', **picture)\n"
+        )
+        (tmp_path / "draw.py").write_text(
+            "from lower import grid\ndef table_grid(**picture): return grid(**picture)"
+        )
+        (tmp_path / "a").mkdir()
+        (tmp_path / "a" / "more.py").write_text(
+            "from draw import table_grid\ndef shown(): return table_grid()"
+        )
+        head = "## The walk\n\n### 1. One\n\n> **Takeaway.** So.\n\n"
+        for code, rules in {
+            "from draw import table_grid\ntable_grid(caption='c')": [],
+            "from draw import table_grid\ntable_grid()": ["picture"],
+            "from a import more\nmore.shown()": ["picture"],
+            "from a import more\nmore.hidden()": ["drawn"],
+        }.items():
+            found = findings(chapter(head + cell(code)), TERMS, tmp_path)
+            assert [one.rule for one in found] == rules, code
+
     def test_pictures_of_markdown_want_a_caption_too(self) -> None:
         assert told("![a tree](tree.png)") == ["picture"]
         assert told("`![a tree](tree.png)`\n\n```text\n![a](b)\n```") == []

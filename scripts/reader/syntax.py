@@ -23,7 +23,10 @@ def calls(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def called(call: ast.Call) -> str:
-    """Return the name of what is called, if it is a plain name."""
+    """Return the name of what is called: a plain one, or one in what has a plain name."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name):
+        return f"{owner.id}.{last(call.func)}"
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
@@ -91,31 +94,40 @@ def drawing(statements: Iterable[ast.stmt], root: Path) -> frozenset[str]:
     """Return the names that draw in a chapter: the toolkit's and miniatures' that it imports.
 
     :param root: where the modules are that it imports, but for the toolkit's.
+    :return: names, those of a module that is imported as a whole with it, as in ``draw.grid``.
     """
-    return frozenset(
-        alias.asname or alias.name
-        for statement in statements
-        for node in ast.walk(statement)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if _draws(node, alias.name, root)
-    )
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    return frozenset(_drawn_by(nodes, root))
 
 
-def _draws(node: ast.ImportFrom, name: str, root: Path) -> bool:
-    """Tell whether what is imported draws."""
-    module = node.module or ""
-    if module == "insidetorch":
-        if name in DRAWN or name not in _HOME:
-            return name in DRAWN
-        module = f"insidetorch.{_HOME[name]}"
-    path = Path(*module.split(".")).with_suffix(".py") if module else Path()
-    return name in _module_draws(ROOT / path if module.startswith("insidetorch") else root / path)
+def _drawn_by(nodes: Iterable[ast.AST], root: Path) -> set[str]:
+    """Return what imports bring that draws."""
+    found = set[str]()
+    for node in nodes:
+        for alias in node.names if isinstance(node, ast.ImportFrom) and node.module else ():
+            local = alias.asname or alias.name
+            if _draws(node.module, alias.name, root):
+                found.add(local)
+            inside = _module_draws(_file(f"{node.module}.{alias.name}", root), root)
+            found |= {f"{local}.{name}" for name in inside}
+    return found
+
+
+def _draws(module: str, name: str, root: Path) -> bool:
+    if module.split(".")[0] == "insidetorch" and name in DRAWN:
+        return True
+    home = f"insidetorch.{_HOME.get(name, '')}" if module == "insidetorch" else module
+    return name in _module_draws(_file(home, root), root)
+
+
+def _file(module: str, root: Path) -> Path:
+    base = ROOT if module.split(".")[0] == "insidetorch" else root
+    return base.joinpath(*module.split(".")).with_suffix(".py")
 
 
 @cache
-def _module_draws(path: Path) -> frozenset[str]:
-    """Return the functions of a module that call what draws, be it over others of the module."""
+def _module_draws(path: Path, root: Path) -> frozenset[str]:
+    """Return the functions of a module that call what draws, be it over others."""
     if not path.is_file():
         return frozenset()
     body = ast.parse(path.read_text(encoding="utf-8")).body
@@ -124,15 +136,8 @@ def _module_draws(path: Path) -> frozenset[str]:
         for one in body
         if isinstance(one, ast.FunctionDef | ast.ClassDef)
     }
-    drawn = {
-        alias.asname or alias.name
-        for one in body
-        if isinstance(one, ast.ImportFrom) and (one.module or "").startswith("insidetorch")
-        for alias in one.names
-        if alias.name in DRAWN
-    }
-    before = set[str]()
+    drawn, before = _drawn_by(body, root), set[str]()
     while drawn != before:
         before = set(drawn)
         drawn |= {name for name, those in by_name.items() if those & before}
-    return frozenset(drawn & set(by_name)) - {"source", "listing"}
+    return frozenset(drawn & by_name.keys())
