@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,62 @@ from insidetorch.decode import Words, Written, decode
 from insidetorch.display import Display, escape, marked, show, table
 from insidetorch.errors import BookError
 
-OUTCOMES = {"confirmed": "Confirmed", "until": "True until", "refuted": "Refuted"}
+
+@dataclass(frozen=True)
+class Outcome:
+    """What can become of a sentence that circulates: the words and the colour for it, everywhere.
+
+    :param label: what the verdict is headed with.
+    :param words: what is said where verdicts are counted.
+    :param means: its line in the legend.
+    :param colour: a colour of the theme.
+    :param needs: the argument of `verdict` that goes with it, and with no other outcome.
+    :param asks: what that argument says.
+    :param before: what the page has before it; "" where it stands in the label.
+    """
+
+    label: str
+    words: str
+    means: str
+    colour: str
+    needs: str = ""
+    asks: str = ""
+    before: str = ""
+
+
+OUTCOMES = {
+    "confirmed": Outcome("Confirmed", "still so", "it holds on this release.", "--it-good"),
+    "since": Outcome(
+        "True since", "so since a later release",
+        "it was not so when it was written, and is since the named release.",
+        "--it-a", "since", "names the first release in which the sentence is true",
+    ),
+    "half": Outcome(
+        "Half right", "half right",
+        "a part of it holds and a part does not; below it stands which.",
+        "--it-d", "now", "says what holds and what does not",
+    ),
+    "depends": Outcome(
+        "It depends", "so or not, as it depends",
+        "it holds under a condition that it does not name; the verdict does.",
+        "--it-b", "on", "says what it depends on", "On:",
+    ),
+    "open": Outcome(
+        "Open", "open",
+        "what was tried settles nothing; below it stands what it would take to know.",
+        "--it-soft", "takes", "says what it would take to know", "To know, it would take:",
+    ),
+    "until": Outcome(
+        "True until", "so until a later release", "it was true up to the named release.",
+        "--it-note", "until", "names the last release in which the sentence was true",
+    ),
+    "refuted": Outcome(
+        "Refuted", "not so",
+        "it does not hold on this release. What happens instead is said below it.", "--it-bad",
+    ),
+}  # fmt: skip
+"""The outcomes by name, from what holds to what does not."""
+FAILED = "Evidence failed"
 
 
 class Citation(Written, frozen=True):
@@ -138,18 +194,26 @@ def verdict(
     *,
     outcome: str = "refuted",
     until: str = "",
+    since: str = "",
+    on: str = "",
+    takes: str = "",
     now: str = "",
     **values: object,
 ) -> None:
     """Settle a sentence that circulates, by what this cell saw.
 
     :param id: the entry of ``book/verdicts.yml`` that holds the sentence and who says it.
-    :param holds: evidence for the outcome; must be true.
-    :param outcome: ``"confirmed"``, ``"refuted"``, or ``"until"`` (true up to a release).
+    :param holds: evidence for the outcome; must be true. Of an ``"open"`` sentence it is what was
+        tried, which settles nothing.
+    :param outcome: ``"confirmed"``, ``"refuted"``, ``"half"`` (right), ``"until"`` or ``"since"``
+        (true up to, or from, a release), ``"depends"``, ``"open"``.
     :param until: for ``"until"``, the last release in which the sentence was true.
-    :param now: one sentence: what happens today.
+    :param since: for ``"since"``, the first release in which the sentence is true.
+    :param on: for ``"depends"``, what it depends on.
+    :param takes: for ``"open"``, what it would take to know.
+    :param now: one sentence: what happens today; for ``"half"``, what holds and what does not.
     :param values: what was seen.
-    :raises BookError: the id or the outcome is unknown, or a release is missing.
+    :raises BookError: the id or the outcome is unknown, or what goes with the outcome is missing.
     :raises ClaimFailed: the evidence does not hold.
     """
     entry = _verdicts().get(id)
@@ -159,36 +223,70 @@ def verdict(
         near = difflib.get_close_matches(id, _verdicts(), n=3)
         hint = f"; nearest: {', '.join(near)}" if near else ""
         raise BookError(f"verdict {id!r} has no entry in book/verdicts.yml{hint}; add one there.")
-    if outcome not in OUTCOMES:
-        raise BookError(
-            f"verdict {id!r} has the outcome {outcome!r}; use one of {', '.join(OUTCOMES)}."
-        )
-    if (outcome == "until") != bool(until):
-        raise BookError(
-            f"verdict {id!r}: `until` names the last release in which the sentence was true, "
-            "and goes with outcome='until' alone."
-        )
+    said = {"until": until, "since": since, "on": on, "takes": takes, "now": now}
+    _require_what_goes_with(id, outcome, said)
     held, shown, release = bool(holds), _shown(values), _release()
     record = {
         "kind": "verdict", "id": id, "sentence": entry.sentence, "outcome": outcome,
-        "until": until, "held": held, "torch": release, "now": now, "values": shown,
+        **said, "held": held, "torch": release, "values": shown,
     }  # fmt: skip
-    label = f"{OUTCOMES[outcome]} {until}".strip() if held else "Evidence failed"
+    label, more = outcome_label(record), outcome_more(record)
     sources = _sources(entry)
     html = (
-        f'<div class="it it-verdict it-{outcome if held else "failed"}">'
+        f"<div {outcome_attributes(record)}>"
         f'<p class="it-label"><strong>{escape(label)}</strong>'
         f'<span class="it-release">{escape(release)}</span></p>'
         f"<blockquote><p>{marked(entry.sentence)}</p>"
         f"<footer>{sources.html}</footer></blockquote>"
-        f"{f'<p>{marked(now)}</p>' if now else ''}{_values_html(shown)}</div>"
+        f"{''.join(f'<p>{marked(each)}</p>' for each in more)}{_values_html(shown)}</div>"
     )
-    seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
-    text = f"{label} [torch {release}]: “{entry.sentence}” ({sources.text})"
-    show(Display(html, text + (f"\n    {now}" if now else "") + seen, record))
+    seen = "".join(f"\n    {each}" for each in more)
+    seen += "".join(f"\n    {name} = {value}" for name, value in shown.items())
+    text = f"{label} [torch {release}]: “{entry.sentence}” ({sources.text}){seen}"
+    show(Display(html, text, record))
     _settled[id] = (record, entry)
     if not held and not _collecting():
         raise ClaimFailed(f"{label}: {entry.sentence}", shown, release)
+
+
+def _require_what_goes_with(id: str, outcome: str, said: Mapping[str, str]) -> None:
+    """Refuse an outcome that is unknown, or comes without its argument or with another's."""
+    if outcome not in OUTCOMES:
+        raise BookError(
+            f"verdict {id!r} has the outcome {outcome!r}; use one of {', '.join(OUTCOMES)}."
+        )
+    for name, kind in OUTCOMES.items():
+        wanted, given = name == outcome, bool(said.get(kind.needs, "").strip())
+        if kind.needs and wanted != given and (wanted or kind.needs != "now"):
+            only = " alone" if kind.needs != "now" else ""
+            raise BookError(
+                f"verdict {id!r}: `{kind.needs}` {kind.asks}, and goes with outcome={name!r}{only}."
+            )
+
+
+def outcome_label(record: Mapping[str, Any]) -> str:
+    """Return what the verdict of a record is headed with, as in “True until 1.5”."""
+    if not record.get("held"):
+        return FAILED
+    kind = OUTCOMES[str(record["outcome"])]
+    in_label = kind.needs in ("until", "since")
+    return f"{kind.label} {record.get(kind.needs) or ''}".strip() if in_label else kind.label
+
+
+def outcome_more(record: Mapping[str, Any]) -> list[str]:
+    """Return the sentences below the verdict of a record."""
+    kind = OUTCOMES[str(record["outcome"])]
+    added = str(record.get(kind.needs) or "") if kind.before else ""
+    now = str(record.get("now") or "")
+    return [*([f"{kind.before} {added.rstrip('.')}."] if added else []), *([now] if now else [])]
+
+
+def outcome_attributes(record: Mapping[str, Any]) -> str:
+    """Return the attributes of the box that has the verdict of a record."""
+    if not record.get("held"):
+        return 'class="it it-verdict it-failed"'
+    name = str(record["outcome"])
+    return f'class="it it-verdict it-{name}" style="--it-outcome:var({OUTCOMES[name].colour})"'
 
 
 def settled() -> Display:
@@ -197,12 +295,9 @@ def settled() -> Display:
         raise BookError("settled() was called before any verdict(…) in this run; run those first.")
     rows = []
     for record, entry in _settled.values():
-        outcome = f"{OUTCOMES[record['outcome']]} {record['until']}".strip()
         sentence = Display(marked(entry.sentence), entry.sentence)
-        now = Display(marked(record["now"]), record["now"])
-        rows.append(
-            [sentence, _sources(entry), outcome if record["held"] else "Evidence failed", now]
-        )
+        now = " ".join(outcome_more(record))
+        rows.append([sentence, _sources(entry), outcome_label(record), Display(marked(now), now)])
     return table(
         ["Sentence", "Who says it", "Verdict", "What happens now"],
         rows,

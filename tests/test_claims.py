@@ -6,10 +6,20 @@ import warnings
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from insidetorch import claims, display
 from insidetorch import records as ledger
-from insidetorch.claims import Citation, ClaimFailed, Verdict, claim, settled, verdict, warns
+from insidetorch.claims import (
+    OUTCOMES,
+    Citation,
+    ClaimFailed,
+    Verdict,
+    claim,
+    settled,
+    verdict,
+    warns,
+)
 from insidetorch.errors import BookError
 
 ENTRY = Verdict(
@@ -104,12 +114,57 @@ def test_an_unknown_verdict_names_the_nearest(shown: list) -> None:
         verdict("one-is-too", True)
 
 
+GOES_WITH = {
+    "confirmed": {}, "refuted": {}, "until": {"until": "1.5"}, "since": {"since": "2.1"},
+    "half": {"now": "Ones, not twos."}, "depends": {"on": "the device"},
+    "open": {"takes": "a machine with two GPUs."},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_each_outcome_has_one_label_and_what_goes_with_it(shown: list, outcome: str) -> None:
+    verdict("one-is-two", True, outcome=outcome, **GOES_WITH[outcome])
+    kind = OUTCOMES[outcome]
+    assert f"--it-outcome:var({kind.colour})" in shown[0].html
+    for said in (shown[0].html, shown[0].text, settled().text):
+        assert kind.label in said
+        assert all(value.rstrip(".") in said for value in GOES_WITH[outcome].values())
+
+
+def test_the_outcomes_are_told_apart_and_their_colours_are_the_themes() -> None:
+    css = display.style_block()
+    for one in ("label", "words", "means", "colour"):
+        assert len({getattr(kind, one) for kind in OUTCOMES.values()}) == len(OUTCOMES)
+    assert all(f"{kind.colour}: #" in css for kind in OUTCOMES.values())
+
+
+def test_what_is_open_or_depends_says_so_below_the_sentence(shown: list) -> None:
+    verdict("one-is-two", True, outcome="open", takes="a year.", now="Nobody tried.")
+    verdict("one-is-two", True, outcome="depends", on="the `dtype`")
+    first, second = (BeautifulSoup(one.html, "html.parser").get_text(" ") for one in shown)
+    assert "To know, it would take: a year." in first and "Nobody tried." in first
+    assert "On: the" in second and "dtype" in second
+
+
 @pytest.mark.parametrize(
-    "arguments", [{"outcome": "maybe"}, {"outcome": "until"}, {"until": "2.1"}]
-)
+    "arguments",
+    [
+        {"outcome": "maybe"}, {"until": "2.1"}, {"outcome": "confirmed", "on": "the device"},
+        *({"outcome": name} for name, needed in GOES_WITH.items() if needed),
+        {"outcome": "since", "since": "2.1", "until": "2.3"}, {"outcome": "half", "now": " "},
+    ],
+)  # fmt: skip
 def test_a_verdict_without_a_clear_outcome_is_refused(shown: list, arguments: dict) -> None:
     with pytest.raises(BookError, match="one-is-two"):
         verdict("one-is-two", True, **arguments)
+    assert shown == []
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_what_was_tried_must_hold_whatever_the_outcome(shown: list, outcome: str) -> None:
+    with pytest.raises(ClaimFailed, match="Evidence failed"):
+        verdict("one-is-two", False, outcome=outcome, **GOES_WITH[outcome])
+    assert "it-failed" in shown[0].html and "--it-outcome" not in shown[0].html
 
 
 def test_evidence_that_fails_fails_the_verdict(shown: list) -> None:

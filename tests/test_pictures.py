@@ -15,6 +15,8 @@ from insidetorch.publish.pictures import numbered
 from insidetorch.show.excerpts import source
 from insidetorch.show.figures import captioned, graph
 from insidetorch.show.replays import replay
+from insidetorch.show.timelines import Timeline
+from insidetorch.show.traces import TRACE_MIME
 
 
 def page(*shown: Display, text: str = "") -> dict[str, Any]:
@@ -40,6 +42,12 @@ def test_captions_are_counted_and_links_say_the_number() -> None:
 def test_what_has_no_caption_is_left_as_it_is() -> None:
     plain = Display("<p>0</p>", "0")
     assert captioned(plain, "") is plain
+
+
+def test_a_timeline_with_a_caption_keeps_its_trace() -> None:
+    kept = {"file": "a.json", "small": "x"}
+    shown = captioned(Timeline("<p>0</p>", "0", None, (), kept), "Look.", "one")
+    assert shown._repr_mimebundle_()[TRACE_MIME] == kept
 
 
 def test_a_link_to_no_picture_and_a_name_worn_twice_are_refused() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser, Page
 from tiny_site import Build, build_site
 
-from insidetorch.claims import Citation, Verdict, read_verdicts
+from insidetorch.claims import OUTCOMES, Citation, Verdict, read_verdicts
 from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.run import Result
 from insidetorch.errors import BookError
@@ -317,6 +317,20 @@ class TestVerdicts:
             "’19",
         ]
         assert "<svg" not in verdicts.survival([])
+
+    def test_the_figure_and_the_page_know_every_outcome(self) -> None:
+        wanted = [msgspec.structs.replace(VERDICT, id=name) for name in OUTCOMES]
+        records = [RECORD | {"id": name, "outcome": name} for name in OUTCOMES]
+        found = verdicts.settled(wanted, a_ledger(*records))
+        drawn, page = verdicts.survival(found), verdicts.page(found, [], str, "")
+        legend = soup_of(verdicts.legend())
+        assert [dt.get_text() for dt in legend.select("dt")] == [
+            one.label for one in OUTCOMES.values()
+        ]
+        for one in OUTCOMES.values():
+            assert f"fill:var({one.colour})" in drawn and f">{one.words}</span>" in drawn
+            assert f"1 {one.words}" in page and one.label in page
+            assert f"--it-outcome:var({one.colour})" in page
 
 
 class TestReferencesPage:

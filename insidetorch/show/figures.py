@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import StringIO
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -158,7 +159,8 @@ def captioned(shown: Display, caption: str, name: str = "") -> Display:
         f'<figure class="it it-picture"{id}>{shown.html}'
         f'<figcaption class="it-caption">{marked(caption)}</figcaption></figure>'
     )
-    return Display(html, f"{shown.text}\n{' '.join(caption.split())}", shown.record)
+    # What a timeline or a stack carries besides stays with it.
+    return replace(shown, html=html, text=f"{shown.text}\n{' '.join(caption.split())}")
 
 
 def _dot(source: str) -> str:

@@ -29,6 +29,7 @@ from insidetorch.site import (
     reading_list,
     source_map,
     still_true,
+    verdicts,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.part import Part, raw
@@ -48,6 +49,7 @@ PARTS = {
     "changes": Part(changes.html, (changes.FILE, *drift_data.FILES)),
     "reading-list": Part(reading_list.listed, reading_list.FILES),
     "verdicts": Part(reading_list.settled, (*reading_list.FILES, *drift_data.FILES)),
+    "outcomes": Part(lambda page: verdicts.legend()),
     "survival": Part(reading_list.survival, reading_list.FILES),
     **{name: Part(partial(still_true.html, name), drift_data.FILES) for name in still_true.PARTS},
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from insidetorch.claims import OUTCOMES, outcome_label
 from insidetorch.display import Display, escape, marked, table
 from insidetorch.drift import history as past
 from insidetorch.drift import report
@@ -134,7 +135,7 @@ def _claims_of(chapter: Executed, results: Sequence[Result], link: Link) -> str:
         states = [_state(result, chapter.doc, text) for result in ran]
         held = [count + (state == "held") for count, state in zip(held, states, strict=True)]
         rows.append([
-            _link(_to(link(chapter.doc), text), marked(text), text),
+            _link(_to(link(chapter.doc), text), marked(_told(record, text)), text),
             _mark(*_SIGNS["held" if record.get("held") else "failed"]),
             *(_mark(*_SIGNS[state]) for state in states),
         ])  # fmt: skip
@@ -147,6 +148,11 @@ def _claims_of(chapter: Executed, results: Sequence[Result], link: Link) -> str:
     summary = f"{chapter.title}: {chapter_held(chapter)} of {len(rows)} on {pinned}{counts}"
     header = ["Sentence", pinned, *(result.public for result in ran)]
     return _folded(summary, table(header, rows, caption=f"Sentences of “{chapter.title}”").html)
+
+
+def _told(record: Mapping[str, Any], text: str) -> str:
+    """Return a sentence as it is listed: of a verdict, after what became of it."""
+    return f"{outcome_label(record)}: “{text}”" if record.get("outcome") in OUTCOMES else text
 
 
 def chapter_held(chapter: Executed) -> int:

@@ -9,15 +9,20 @@ from itertools import groupby
 from textwrap import shorten
 from typing import Any
 
-from insidetorch.claims import OUTCOMES, Citation, Verdict
+from insidetorch.claims import (
+    OUTCOMES,
+    Citation,
+    Verdict,
+    outcome_attributes,
+    outcome_label,
+    outcome_more,
+)
 from insidetorch.display import escape, marked
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Executed, Ledger
 from insidetorch.site.places import linked
 
-_FILLS = {"confirmed": "--it-good", "until": "--it-note", "refuted": "--it-bad"}
-_WORDS = {"confirmed": "still so", "until": "so until a later release", "refuted": "not so"}
 _VALUE = 120
 
 
@@ -80,8 +85,10 @@ def page(found: Sequence[Settled], results: Sequence[Result], link: Link, refere
         return "<p class='it'>No cell has settled a sentence yet.</p>"
     counts = Counter(one.outcome for one in found)
     release = found[0].chapter.torch.split("+")[0]
-    said = ", ".join(f"{counts[kind]} {_WORDS[kind]}" for kind in OUTCOMES if counts[kind])
-    parts = [f"<p>{len(found)} sentences were settled on torch {escape(release)}: {said}.</p>"]
+    parts = [
+        f"<p>{len(found)} sentences were settled on torch {escape(release)}: "
+        f"{_counted(counts)}.</p>"
+    ]
     for _, group in groupby(found, key=lambda one: one.chapter.doc):
         listed = list(group)
         items = "".join(_item(one, results, link, references) for one in listed)
@@ -111,25 +118,24 @@ def survival(found: Sequence[Settled]) -> str:
             if tall:
                 drawn += (
                     f'<rect x="{x + step * 0.12:.1f}" y="{y:.1f}" width="{step * 0.76:.1f}" '
-                    f'height="{tall:.1f}" style="fill:var({_FILLS[kind]})"/>'
+                    f'height="{tall:.1f}" style="fill:var({OUTCOMES[kind].colour})"/>'
                 )
             if tall >= 13:
                 drawn += f'<text class="it-count" {middle} y="{y + 12:.1f}">{counts[kind]}</text>'
         drawn += f'<text {middle} y="{high + 15}">’{year % 100:02d}</text>'
         if counts:
-            listed = ", ".join(
-                f"{counts[kind]} {_WORDS[kind]}" for kind in OUTCOMES if counts[kind]
-            )
-            said.append(f"{year}: {listed}")
+            said.append(f"{year}: {_counted(counts)}")
     caption = (
         f"{len(dated)} of {len(found)} settled sentences, by the year of the earliest text that "
         "says them; the other texts have no year"
     )
     label = escape(f"{caption}. {'; '.join(said)}.")
+    kinds = {outcome for _, outcome in dated}
     legend = "".join(
-        f'<span class="it-key"><span aria-hidden="true" style="background:var({_FILLS[kind]})">'
-        f"</span>{_WORDS[kind]}</span>"
-        for kind in OUTCOMES
+        f'<span class="it-key"><span aria-hidden="true" style="background:var({one.colour})">'
+        f"</span>{one.words}</span>"
+        for kind, one in OUTCOMES.items()
+        if kind in kinds
     )
     return (
         f'<figure class="it it-survival"><figcaption>{caption}</figcaption><p>{legend}</p>'
@@ -138,14 +144,24 @@ def survival(found: Sequence[Settled]) -> str:
     )
 
 
+def legend() -> str:
+    """Return what each outcome means, as a list."""
+    items = "".join(
+        f'<dt><span class="it-key"><span aria-hidden="true" style="background:var({one.colour})">'
+        f"</span></span>{one.label}</dt><dd>{escape(one.means)}</dd>"
+        for one in OUTCOMES.values()
+    )
+    return f'<dl class="it it-outcomes">{items}</dl>'
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{counts[kind]} {OUTCOMES[kind].words}" for kind in OUTCOMES if counts[kind])
+
+
 def _item(one: Settled, results: Sequence[Result], link: Link, references: str) -> str:
     record, id = one.record, one.verdict.id
-    held = bool(record.get("held"))
-    label = f"{OUTCOMES[one.outcome]} {record.get('until') or ''}".strip()
-    kind = one.outcome if held else "failed"
     sources = "; ".join(_source(source, references) for source in one.verdict.sources)
-    now = str(record.get("now") or "")
-    said = f"<p>{marked(now)}</p>" if now else ""
+    said = "".join(f"<p>{marked(each)}</p>" for each in outcome_more(record))
     values = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(shorten(str(value), _VALUE, placeholder=' …'))}"
         "</dd></div>"
@@ -156,8 +172,8 @@ def _item(one: Settled, results: Sequence[Result], link: Link, references: str) 
     cell = linked(address, f"Code cell {record.get('cell')}")
     others = elsewhere(one, results)
     return (
-        f'<div class="it it-verdict it-{kind}" id="{escape(anchor(id))}">'
-        f'<p class="it-label"><strong>{escape(label if held else "Evidence failed")}</strong></p>'
+        f'<div {outcome_attributes(record)} id="{escape(anchor(id))}">'
+        f'<p class="it-label"><strong>{escape(outcome_label(record))}</strong></p>'
         f"<blockquote><p>{marked(one.verdict.sentence)}</p><footer>{sources}</footer></blockquote>"
         f'{said}{values}<p class="it-ran">{cell} ran on torch '
         f"{escape(one.chapter.torch.split('+')[0])}{escape(others)}.</p></div>"
