@@ -18,6 +18,8 @@ from bs4 import BeautifulSoup
 from built_site import CHAPTERS, DOCUMENTS, LEDGER, ROOT, SITE
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from insidetorch.publish.two_layers import parts
+
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
