@@ -19,7 +19,6 @@ from insidetorch.site.part import raw
 from insidetorch.site.places import linked
 
 logger = logging.getLogger(__name__)
-
 FILE = "book/strip.yml"
 
 
