@@ -15,6 +15,7 @@ from insidetorch.publish.two_layers import parts
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+OVERVIEW = ROOT / "notebooks" / "ten-minutes.md"
 LINES, COLUMNS = 20, 84
 SHOWN = {
     name
@@ -91,7 +92,9 @@ def test_it_reaches_private_names_through_the_toolkit_alone(chapter: Path) -> No
                 assert not private, f"cell {number} uses {ast.unparse(node)}"
 
 
-@every_chapter
+@pytest.mark.parametrize(
+    "chapter", [path for path in CHAPTERS if path != OVERVIEW], ids=lambda path: path.stem
+)
 def test_it_has_the_rooms_and_their_contents(chapter: Path) -> None:
     text = "\n".join(cell.source for cell in cells(chapter, "markdown"))
     rooms = [
@@ -104,6 +107,39 @@ def test_it_has_the_rooms_and_their_contents(chapter: Path) -> None:
     assert len(calls(chapter, "verdict")) >= 5
     exercises = text[places[5] : places[6]]
     assert len(re.findall(r"^### ", exercises, re.MULTILINE)) >= 3
+
+
+def test_the_overview_has_its_rooms_and_leads_to_every_chapter() -> None:
+    text = "\n".join(cell.source for cell in cells(OVERVIEW, "markdown"))
+    rooms = ["The short answer", "The walk", "What to do", "Exercises", "Where next"]
+    places = [text.find(f"\n## {room}") for room in rooms]
+    assert -1 not in places and places == sorted(places), dict(zip(rooms, places, strict=True))
+    walk = text[places[1] : places[2]]
+    sections = re.split(r"^### ", walk, flags=re.MULTILINE)[1:]
+    assert all("> **Takeaway.**" in section for section in sections)
+    assert all("\nIn full: " in section for section in sections)
+    for chapter in CHAPTERS:
+        if chapter != OVERVIEW:
+            assert f"<{chapter.stem}>`" in text or f"{{doc}}`{chapter.stem}`" in text, chapter.stem
+
+
+def test_the_overview_has_the_words_that_short_answers_use() -> None:
+    term = re.compile(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`")
+    entries = yaml.safe_load((ROOT / "book" / "glossary.yml").read_text(encoding="utf-8"))
+    named = {
+        form.replace("`", "").lower(): entry["term"]
+        for entry in entries
+        for form in (entry["term"], *entry.get("also", ()))
+    }
+    there = {named[word.lower()] for word in term.findall(OVERVIEW.read_text(encoding="utf-8"))}
+    for chapter in CHAPTERS:
+        text = chapter.read_text(encoding="utf-8")
+        start = text.index("## The short answer")
+        used = {
+            named[word.lower()]
+            for word in term.findall(text[start : text.find("\n## ", start + 1)])
+        }
+        assert used <= there, f"{chapter.stem}: say {used - there} in the table ten-words too"
 
 
 @every_chapter

@@ -29,6 +29,7 @@ from insidetorch.site import (
     reading_list,
     source_map,
     still_true,
+    strip,
     verdicts,
 )
 from insidetorch.site.book_ledger import Ledger, read_ledger
@@ -67,6 +68,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     chapter.register(app)
     outdated.register(app)
     reading_list.register(app)
+    strip.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", bibliography.check)

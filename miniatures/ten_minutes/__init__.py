@@ -1,0 +1,1 @@
+"""What "PyTorch in ten minutes" watches and draws; it builds nothing small."""
