@@ -287,23 +287,30 @@ def _ends(program: str) -> tuple[int, str]:
     return done.returncode, done.stdout.strip()
 
 
-def freed(length: int, *, seen: bool) -> str:
-    """Say how a new process ends that makes a chain of `length` nodes and drops it.
+def freed(*cases: tuple[int, bool]) -> list[str]:
+    """Say for each case how a process ends that makes a chain of nodes and drops it.
 
-    :param seen: whether Python holds each node for a moment, as `x.grad_fn` does.
+    :param cases: how many nodes, and whether Python holds each for a moment, as `x.grad_fn` does.
+        Each runs in a child of one new process.
     """
-    code, said = _ends(f"""
-import torch
-z = torch.ones(1, requires_grad=True)
-seen = []
-for _ in range({length}):
-    z = z * 1.0
-    if {seen}:
-        seen.append(z.grad_fn)
-del seen, z
-print("freed")
+    _, said = _ends(f"""
+import os, torch
+for length, seen in {list(cases)}:
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        print(f"signal {{os.WTERMSIG(status)}}" if os.WIFSIGNALED(status) else "freed", flush=True)
+        continue
+    z = torch.ones(1, requires_grad=True)
+    held = []
+    for _ in range(length):
+        z = z * 1.0
+        if seen:
+            held.append(z.grad_fn)
+    del held, z
+    os._exit(0)
 """)
-    return said if code == 0 else f"ended by signal {-code}"
+    return said.splitlines()
 
 
 def interrupted() -> str:
