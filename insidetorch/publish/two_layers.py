@@ -109,7 +109,8 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     seen = by["seen"].strip("\n")
     if seen or outputs:
         metadata = dict(cell.get("metadata", {}))
-        if not seen:
+        if not seen:  # an empty cell would be dropped with its outputs
+            seen = "# folded"
             metadata["tags"] = [*sorted(tags), "remove-input"]
         made.append({**cell, "source": seen, "outputs": outputs, "metadata": metadata})
     return made

@@ -19,15 +19,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = {"waits": "ink", "in the queue": "a", "runs": "b", "has run": "c"}
-_WIDE, _HIGH, _ROW = 2.3, 0.5, 0.78
+_WIDE, _HIGH, _ROW = 2.3, 0.46, 0.68
 
 
 def draw_state(
-    state: State, label: Callable[[Node], str], caption: str = "", name: str = ""
+    state: State,
+    label: Callable[[Node], str],
+    *,
+    queue: bool = True,
+    caption: str = "",
+    name: str = "",
 ) -> Display:
     """Draw the graph in one state of a pass, and the ready queue below it.
 
     :param label: a node's name.
+    :param queue: draw the queue too.
     :param caption: with `name`, as `figure` takes them.
     """
     nodes = [*state.done, *state.waiting, *state.queue]
@@ -45,11 +51,12 @@ def draw_state(
         return f"waits for {count}" if count else kind(node)
 
     said = "; ".join(f"{label(node)}: {text(node)}" for node in _rowwise(nodes))
-    queue = ", ".join(label(node) for node in state.queue) or "empty"
+    queued = ", ".join(label(node) for node in state.queue) or "empty"
     with style():
-        fig, ax = _draw(nodes, label, kind, text, room=0.7)
-        _queue(ax, [label(node) for node in state.queue])
-    return figure(fig, alt=f"{said}. Queue: {queue}.", caption=caption, name=name)
+        fig, ax = _draw(nodes, label, kind, text, room=0.7 * queue)
+        if queue:
+            _queue(ax, [label(node) for node in state.queue])
+    return figure(fig, alt=f"{said}. Queue: {queued}.", caption=caption, name=name)
 
 
 def draw_ran(
@@ -115,7 +122,7 @@ def _draw(
                 FancyBboxPatch(corner, _WIDE, _HIGH, fc=colour, ec="none", alpha=0.2, **box)
             )
         number = sequence_nr(node)
-        after = text(node) if number is None else f"#{number} · {text(node)}"
+        after = text(node) if number is None or legend else f"#{number} · {text(node)}"
         words = f"{label(node)}\n{after}"
         ax.text(x, -row * _ROW, words, ha="center", va="center", fontsize=10, linespacing=1.15)
     keys = legend or KINDS
