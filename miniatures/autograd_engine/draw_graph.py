@@ -109,7 +109,7 @@ def _draw(
                 "",
                 (end + 0.25 * (x - end) * (x != end), -below * _ROW + _HIGH / 2),
                 (x, -row * _ROW - _HIGH / 2),
-                arrowprops={"arrowstyle": "->", "color": COLOURS["line"], "lw": 1.2},
+                arrowprops={"arrowstyle": "->", "color": COLOURS["soft"], "lw": 1.3},
             )
     for node in nodes:
         x, row = places[node]
