@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,15 +17,23 @@ from torch import Tensor
 
 from insidetorch.private.graph import sequence_nr
 from miniatures.autograd_engine.cases import Program, random_program, traits
+from miniatures.autograd_engine.draw_graph import draw_ran, draw_state
+from miniatures.autograd_engine.draw_runs import draw_lanes, draw_saved, draw_sums
 from miniatures.autograd_engine.engine import Engine, NodeTask
 from miniatures.autograd_engine.watch import (
+    arrives,
     chains,
     error_of,
     foretold,
+    freed,
     heap_of_equals,
+    in_step,
+    interrupted,
     ran,
+    still_saved,
     ticks_while,
 )
+from miniatures.autograd_engine.watch_queue import recorded
 
 SEEDS = range(250)
 
@@ -234,3 +244,78 @@ def test_leaf_layout_is_kept() -> None:
     (weight * torch.ones(2, 3)).backward(torch.ones(2, 3))
     assert weight.grad is not None
     assert engine.grads[weight].stride() == weight.grad.stride() == (1, 2)
+
+
+def program() -> tuple[dict[str, Tensor], Tensor]:
+    leaves = {name: torch.ones(2, requires_grad=True) for name in "xwb"}
+    product = leaves["x"] * leaves["w"]
+    return leaves, (product.sin() * product.cos() + leaves["b"]).sum()
+
+
+def test_recorded_states_tell_a_whole_pass() -> None:
+    leaves, root = program()
+    run = recorded(root, leaves)
+    first, *between, last = run.states
+    again = partial(torch.autograd.backward, root, retain_graph=True)
+    assert run.order == ran(again, root)
+    assert [state.running for state in between] == run.order
+    assert sum(first.waiting.values()) == 1 + sum(
+        after is not None for node in run.order for after, _ in node.next_functions
+    )
+    assert not last.waiting
+    assert last.done == set(run.order)
+    for now, after in pairwise(between):
+        running: Any = now.running
+        assert after.running in {*now.queue, *(node for node, _ in running.next_functions)}
+    assert "a leaf goes before `MulBackward0`" in between[2].says
+    assert "`CosBackward0` has left" in between[4].says
+
+
+def test_states_are_drawn_with_their_counts() -> None:
+    leaves, root = program()
+    run = recorded(root, leaves)
+    drawn = draw_state(run.states[0], run.label)
+    assert "MulBackward0: waits for 2" in drawn.text
+    assert "Queue: empty" in drawn.text
+    assert "AccumulateGrad of b ran" in draw_ran(run.order, run.order, run.label).text
+    assert "order 1: 1 holds 1, + 2 holds 3" in draw_sums([1, 2], [2, 1]).text
+    assert (
+        "here: Sum, –, leaf" in draw_lanes(["Sum", "Mul", "AccumulateGrad"], {"here": [0, 2]}).text
+    )
+    assert "as usual: 2, 1, 0" in draw_saved({"as usual": [2, 1, 0]}).text
+
+
+def test_passes_in_step_need_each_other() -> None:
+    def roots() -> list[Tensor]:
+        return [torch.ones(2, requires_grad=True).sin().sum() for _ in range(2)]
+
+    assert len(set(map(tuple, in_step(*roots()).values()))) == 1
+    turn, usual = threading.Lock(), torch.autograd.backward
+
+    def one_at_a_time(*given: Any, **options: Any) -> None:
+        with turn:
+            usual(*given, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.autograd, "backward", one_at_a_time)
+        with pytest.raises(threading.BrokenBarrierError):
+            in_step(*roots(), patience=0.5)
+
+
+def test_what_arrives_and_what_is_saved() -> None:
+    kept: list[Any] = []
+
+    def watched(leaf: Any) -> Any:
+        leaf.register_hook(kept.append)
+        return leaf * 2
+
+    assert arrives(lambda leaf: leaf * 2, torch.ones(3)) == "taken"
+    assert arrives(watched, torch.ones(3)) == "copied"
+    assert still_saved(3) == [3, 2, 1, 0]
+    assert still_saved(3, retain_graph=True) == [3, 3, 3, 3]
+
+
+@pytest.mark.slow
+def test_a_long_chain_is_freed_by_recursion_if_python_held_it() -> None:
+    assert freed((1000, True), (140_000, False), (200_000, True)) == ["freed", "freed", "signal 11"]
+    assert interrupted() == "filled"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -166,3 +167,174 @@ def chains(width: int, nodes: int) -> Tensor:
     for _ in range(nodes // width):
         values = [value * 0.5 for value in values]
     return torch.stack(values).sum()
+
+
+def says(words: str) -> Callable[..., None]:
+    """Return a hook that prints `words` and changes nothing."""
+
+    def hook(*gradients: Any) -> None:
+        print(words)
+
+    return hook
+
+
+def arrives(function: Callable[[Tensor], Tensor], gradient: Tensor, **options: Any) -> str:
+    """Differentiate `function` at a new leaf; say whether `.grad` is the memory that arrived.
+
+    :param gradient: what is passed to `backward`, which also decides the leaf's shape.
+    :param options: for `backward`.
+    """
+    leaf = torch.zeros(gradient.shape, requires_grad=True)
+    node: Any = get_gradient_edge(leaf).node
+    came: list[int] = []
+    node.register_prehook(lambda grads: came.append(grads[0].data_ptr()))
+    torch.autograd.backward(function(leaf), gradient, **options)
+    grad, leaf.grad = leaf.grad, None
+    assert grad is not None
+    return "taken" if came == [grad.data_ptr()] else "copied"
+
+
+def in_step(*roots: Tensor, patience: float = 60) -> dict[str, list[str]]:
+    """Run backward from each root in a thread of its own; each node waits for the other threads.
+
+    Return what ran in each thread. The graphs need as many nodes as each other.
+
+    :param patience: seconds that a node waits for the others before the passes are given up.
+    :raises threading.BrokenBarrierError: the passes were not inside at the same time.
+    """
+    meeting = threading.Barrier(len(roots), timeout=patience)
+    lanes: dict[str, list[str]] = {f"thread {n}": [] for n in range(1, len(roots) + 1)}
+    broken: list[BaseException] = []
+
+    def one(root: Tensor, lane: list[str]) -> None:
+        def hook(node: Any) -> Callable[[Any], None]:
+            def wait(grads: Any) -> None:
+                meeting.wait()
+                lane.append(short(node))
+
+            return wait
+
+        handles = [node.register_prehook(hook(node)) for node in nodes_of(root)]
+        try:
+            torch.autograd.backward(root)
+        except threading.BrokenBarrierError as error:
+            broken.append(error)
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    threads = [
+        threading.Thread(target=one, args=pair) for pair in zip(roots, lanes.values(), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if broken:
+        raise broken[0]
+    return lanes
+
+
+def lost(add: Callable[[Tensor], object], target: Tensor, threads: int = 4) -> int:
+    """Call `add` with ones twenty times in each of several threads; count wrong elements."""
+    ones, begin = torch.ones_like(target), threading.Barrier(threads)
+
+    def work() -> None:
+        begin.wait()
+        for _ in range(20):
+            add(ones)
+
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return int((target != 20 * threads).sum())
+
+
+class _Kept:
+    """A saved tensor in a box, to which a weak reference is possible."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+def still_saved(length: int, **options: Any) -> list[int]:
+    """Run backward through a chain of sines; count the saved tensors before it and after each node.
+
+    :param options: for `backward`.
+    """
+    boxes: weakref.WeakSet[_Kept] = weakref.WeakSet()
+
+    def pack(tensor: Tensor) -> _Kept:
+        box = _Kept(tensor)
+        boxes.add(box)
+        return box
+
+    value = torch.ones(4, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box.tensor):
+        for _ in range(length):
+            value = value.sin()
+    counts: list[int] = []
+    for node in nodes_of(value):
+        node.register_prehook(lambda grads: counts.append(len(boxes)))
+    torch.autograd.backward(value, torch.ones(4), **options)
+    return [*counts[:-1], len(boxes)]
+
+
+def _ends(program: str) -> tuple[int, str]:
+    done = run([sys.executable, "-W", "ignore", "-c", program], env=environment())
+    return done.returncode, done.stdout.strip()
+
+
+def freed(*cases: tuple[int, bool]) -> list[str]:
+    """Say for each case how a process ends that makes a chain of nodes and drops it.
+
+    :param cases: how many nodes, and whether Python holds each for a moment, as `x.grad_fn` does.
+        Each runs in a child of one new process.
+    """
+    _, said = _ends(f"""
+import os, torch
+for length, seen in {list(cases)}:
+    child = os.fork()
+    if child:
+        status = os.waitpid(child, 0)[1]
+        print(f"signal {{os.WTERMSIG(status)}}" if os.WIFSIGNALED(status) else "freed", flush=True)
+        continue
+    z = torch.ones(1, requires_grad=True)
+    held = []
+    for _ in range(length):
+        z = z * 1.0
+        if seen:
+            held.append(z.grad_fn)
+    del held, z
+    os._exit(0)
+""")
+    return said.splitlines()
+
+
+def interrupted() -> str:
+    """Send SIGINT while C++ runs a long backward pass; say whether `.grad` is there when it raises.
+
+    The other thread is let run by nothing but the pass itself, which gives Python's lock back.
+    """
+    _, said = _ends("""
+import os, signal, sys, threading, torch
+leaf = z = torch.ones(1, requires_grad=True)
+for _ in range(100_000):
+    z = z * 1.0
+began = threading.Event()
+def other():
+    began.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+sys.setswitchinterval(1000)
+threading.Thread(target=other).start()
+z.grad_fn.register_prehook(lambda grads: began.set())
+try:
+    z.backward()
+    while True:
+        began.wait(1)
+except KeyboardInterrupt:
+    print("filled" if leaf.grad is not None else "not filled")
+""")
+    return said
