@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -142,6 +144,51 @@ def compiled(function: Callable[..., Any], *inputs: Tensor, **options: Any) -> t
     torch.compiler.reset()
     result, modules = run_and_get_code(torch.compile(function, **options), *inputs)
     return result, modules[0] if modules else ""
+
+
+def training_modules(function: Callable[..., Tensor], x: Tensor) -> list[str]:
+    """Return the modules written for ``torch.compile(function)(x).backward()``, in order."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch.compiler.reset()
+    run, leaf = torch.compile(function), x.detach().requires_grad_()
+    modules: list[str] = run_and_get_code(lambda: run(leaf).backward())[1]
+    return modules
+
+
+def gpu_kernels(programs: dict[str, tuple[Any, ...]]) -> dict[str, int]:
+    """Count the Triton kernels that Inductor writes for an H100 that is not there.
+
+    All programs are written in one process of their own, as `insidetorch.triton_code` does for one.
+
+    :param programs: for each, the text of a lambda and the shapes of its arguments.
+    """
+    from insidetorch.processes import environment, run
+
+    jobs = [
+        {"name": "f", "source": f"f = {text}", "shapes": shapes, "dtype": "float32"}
+        for text, *shapes in programs.values()
+    ]
+    with tempfile.TemporaryDirectory(prefix="it-") as scratch:
+        done = run(
+            [sys.executable, "-c", _COUNT_KERNELS],
+            env=environment(*sys.path, TORCHINDUCTOR_CACHE_DIR=scratch),
+            input=json.dumps(jobs),
+        )
+    done.check_returncode()
+    return dict(zip(programs, json.loads(done.stdout.splitlines()[-1]), strict=True))
+
+
+_COUNT_KERNELS = """
+import json, sys
+from insidetorch.gpu.without_gpu_process import write
+print(json.dumps([write(job).count("@triton.jit") for job in json.load(sys.stdin)]))
+"""
+
+
+def bfloat16_packed() -> bool:
+    """Tell whether oneDNN multiplies bfloat16 matrices on this processor."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def kernels(code: str) -> list[str]:
