@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from logging import getLogger
 from typing import Any
 
+import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
 
 from insidetorch.publish.two_layers import layered, parts
 from insidetorch.records import RECORD_MIME
@@ -85,9 +88,23 @@ def test_imports_are_a_line_of_their_own_and_an_excerpts_call_is_quiet() -> None
     assert {"hide-input", "it-setup"} <= set(setup["metadata"]["tags"])
     assert setup["metadata"]["mystnb"]["code_prompt_show"] == "Setup"
     assert setup["id"] != rest["id"]
-    assert rest["metadata"]["tags"] == ["remove-input"] and rest["source"] == ""
+    assert rest["metadata"]["tags"] == ["remove-input"]
     assert 'class="it-how it-quiet"' in rest["outputs"][0]["data"]["text/html"]
     assert folded(rest["outputs"][0]) == ["source('c10::List')"]
+
+
+@pytest.mark.parametrize("source", ["source('c10::List')", "claim('a', 1)", "settled()"])
+def test_what_a_cell_shows_stays_on_the_page_though_nothing_of_its_code_is_seen(
+    source: str,
+) -> None:
+    from myst_nb.core.nb_to_tokens import notebook_to_tokens
+
+    (made,) = layered(cell(source, shown("<p>a</p>", "claim")))
+    notebook = nbformat.from_dict(
+        {"cells": [made], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    )
+    tokens = notebook_to_tokens(notebook, MarkdownIt(), {}, getLogger())
+    assert [token.type for token in tokens].count("nb_cell_code") == 1
 
 
 @pytest.mark.parametrize(

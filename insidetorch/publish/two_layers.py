@@ -110,6 +110,8 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     if seen or outputs:
         metadata = dict(cell.get("metadata", {}))
         if not seen:
+            # MyST-NB leaves out a cell without code, and with it what the cell shows.
+            seen = cell["source"]
             metadata["tags"] = [*sorted(tags), "remove-input"]
         made.append({**cell, "source": seen, "outputs": outputs, "metadata": metadata})
     return made
