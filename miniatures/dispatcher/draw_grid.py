@@ -11,6 +11,8 @@ from insidetorch.show.figures import COLOURS, figure, style
 
 _LETTER = 0.083
 """Inches that a letter takes, about."""
+_ROW = 0.25
+"""Inches from one row to the next."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,9 @@ def grid(
     head = max(text.count("\n") + 1 for text in heads) * 0.2 + 0.1
     left = max(len(row) * _LETTER * (1.12 if row in marked else 1) for row in rows) + 0.3
     right = max((len(text) for text in marked.values()), default=0) * _LETTER + 0.15
-    width = max(left + wide * len(columns) + right, 4.2)
+    width = max(left + wide * len(columns) + right, 5.6)
     lines = _wrapped([kind.says for kind in kinds], width)
-    high = head + 0.3 * len(rows) + 0.26 * len(lines) + 0.12
+    high = head + _ROW * len(rows) + _ROW * len(lines) + 0.12
     with style():
         fig = plt.figure(figsize=(width, high))
         fig.set_layout_engine("none")
@@ -71,11 +73,11 @@ def grid(
             edge = COLOURS[kind.role or "line"]
             shape = "round,pad=0,rounding_size=0.05"
             ax.add_patch(
-                FancyBboxPatch((x, y), across, 0.22, boxstyle=shape, facecolor=colour,
+                FancyBboxPatch((x, y), across, 0.2, boxstyle=shape, facecolor=colour,
                                edgecolor=edge, linewidth=1, alpha=0.85 if kind.role else 1)
             )  # fmt: skip
             text = COLOURS["pane"] if kind.role else COLOURS["ink"]
-            ax.text(x + across / 2, y + 0.115, kind.sign, ha="center", va="center", color=text,
+            ax.text(x + across / 2, y + 0.105, kind.sign, ha="center", va="center", color=text,
                     fontsize=10.5, fontweight="bold" if kind.role else "normal")  # fmt: skip
 
         for c, text in enumerate(heads):
@@ -83,25 +85,25 @@ def grid(
             ax.text(middle, head - 0.06, text, ha="center", va="bottom", fontsize=10.5,
                     color=COLOURS["soft"], linespacing=1.05)  # fmt: skip
         for r, row in enumerate(rows):
-            y = head + 0.3 * r
+            y = head + _ROW * r
             bold = "bold" if row in marked else "normal"
-            ax.text(left - 0.12, y + 0.15, row, ha="right", va="center", fontsize=10.5,
+            ax.text(left - 0.12, y + _ROW / 2, row, ha="right", va="center", fontsize=10.5,
                     fontweight=bold)  # fmt: skip
-            ax.plot([left - 0.05, left + wide * len(columns)], [y + 0.3] * 2, color=COLOURS["line"],
+            ax.plot([left - 0.05, left + wide * len(columns)], [y + _ROW] * 2, color=COLOURS["line"],
                     linewidth=0.4, alpha=0.5)  # fmt: skip
             if row in marked:
-                ax.text(left + wide * len(columns) + 0.08, y + 0.15, marked[row], va="center",
+                ax.text(left + wide * len(columns) + 0.08, y + _ROW / 2, marked[row], va="center",
                         fontsize=10.5, color=COLOURS["ink"])  # fmt: skip
             for c in range(len(columns)):
                 kind = found[r, c]
                 if kind is not None:
-                    box(left + wide * c + 0.05, y + 0.04, wide - 0.1, kind)
+                    box(left + wide * c + 0.05, y + 0.025, wide - 0.1, kind)
         for n, line in enumerate(lines):
-            x, y = 0.05, head + 0.3 * len(rows) + 0.12 + 0.26 * n
+            x, y = 0.05, head + _ROW * len(rows) + 0.12 + _ROW * n
             for says in line:
                 kind = next(kind for kind in kinds if kind.says == says)
                 box(x, y, 0.4, kind)
-                ax.text(x + 0.47, y + 0.11, says, va="center", fontsize=10.5, color=COLOURS["soft"])
+                ax.text(x + 0.47, y + 0.1, says, va="center", fontsize=10.5, color=COLOURS["soft"])
                 x += _legend_width(says)
     return figure(fig, alt=alt, caption=caption, name=name)
 

@@ -102,7 +102,7 @@ def the_sum(operator: str, *tensors: Tensor, **picture: str) -> Display:
     return grid(rows, columns, cell, alt=alt, wide=0.72, **picture)
 
 
-def modes(found: Mapping[str, Sequence[str]], **picture: str) -> Display:
+def changes(found: Mapping[str, Sequence[str]], **picture: str) -> Display:
     """Draw what modes change, from `seen_inside`: in the thread's sets, and in a tensor's.
 
     :param found: by mode, three texts such as ``+Python −ADInplaceOrView``.
