@@ -102,14 +102,14 @@ def grid(
             x, y = 0.05, head + _ROW * len(rows) + 0.12 + _ROW * n
             for says in line:
                 kind = next(kind for kind in kinds if kind.says == says)
-                box(x, y, 0.4, kind)
-                ax.text(x + 0.47, y + 0.1, says, va="center", fontsize=10.5, color=COLOURS["soft"])
+                box(x, y, 0.52, kind)
+                ax.text(x + 0.6, y + 0.1, says, va="center", fontsize=10.5, color=COLOURS["soft"])
                 x += _legend_width(says)
     return figure(fig, alt=alt, caption=caption, name=name)
 
 
 def _legend_width(says: str) -> float:
-    return 0.75 + len(says) * _LETTER
+    return 0.85 + len(says) * _LETTER
 
 
 def _wrapped(texts: Sequence[str], width: float) -> list[list[str]]:
