@@ -89,8 +89,8 @@ def grid(
             bold = "bold" if row in marked else "normal"
             ax.text(left - 0.12, y + _ROW / 2, row, ha="right", va="center", fontsize=10.5,
                     fontweight=bold)  # fmt: skip
-            ax.plot([left - 0.05, left + wide * len(columns)], [y + _ROW] * 2, color=COLOURS["line"],
-                    linewidth=0.4, alpha=0.5)  # fmt: skip
+            ends = [left - 0.05, left + wide * len(columns)]
+            ax.plot(ends, [y + _ROW] * 2, color=COLOURS["line"], linewidth=0.4, alpha=0.5)
             if row in marked:
                 ax.text(left + wide * len(columns) + 0.08, y + _ROW / 2, marked[row], va="center",
                         fontsize=10.5, color=COLOURS["ink"])  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -38,7 +39,7 @@ FATES = {
 }
 
 
-def layers(operator: str, *tensors: Tensor, **picture: str) -> Display:
+def layers(operator: str, *tensors: Tensor, **picture: Any) -> Display:
     """Draw the layers that a call could meet, the first on top, and what becomes of each.
 
     :param picture: caption and name.
@@ -53,7 +54,7 @@ def layers(operator: str, *tensors: Tensor, **picture: str) -> Display:
     )  # fmt: skip
 
 
-def sets(named: Mapping[str, int], **picture: str) -> Display:
+def sets(named: Mapping[str, int], **picture: Any) -> Display:
     """Draw key sets side by side: backend bits below, functionality bits above.
 
     :param named: 64-bit sets by the words above their column.
@@ -73,9 +74,9 @@ def sets(named: Mapping[str, int], **picture: str) -> Display:
     return grid(rows, list(named), cell, alt=in_words(rows, list(named), cell), **picture)
 
 
-def the_sum(operator: str, *tensors: Tensor, **picture: str) -> Display:
+def the_sum(operator: str, *tensors: Tensor, **picture: Any) -> Display:
     """Draw how the set of a call is computed: united, added to, taken from, masked."""
-    included, excluded = thread_sets()
+    included, _ = thread_sets()
     steps = walk(operator, *tensors)
     rows = [step.key for step in steps]
     carried = [set(_runtime(key_bits(tensor))) for tensor in tensors]
@@ -102,7 +103,7 @@ def the_sum(operator: str, *tensors: Tensor, **picture: str) -> Display:
     return grid(rows, columns, cell, alt=alt, wide=0.72, **picture)
 
 
-def changes(found: Mapping[str, Sequence[str]], **picture: str) -> Display:
+def changes(found: Mapping[str, Sequence[str]], **picture: Any) -> Display:
     """Draw what modes change, from `seen_inside`: in the thread's sets, and in a tensor's.
 
     :param found: by mode, three texts such as ``+Python −ADInplaceOrView``.

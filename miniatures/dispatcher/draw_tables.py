@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from insidetorch.display import Display
 from insidetorch.private.tables import computed_table, registrations
@@ -26,7 +27,7 @@ def place(operator: str, key: str) -> Kind | None:
     return {"kernel": ONE, "backend fallback": ALL}.get(rule, MANY)
 
 
-def table_grid(operators: Sequence[str], keys: Sequence[str], **picture: str) -> Display:
+def table_grid(operators: Sequence[str], keys: Sequence[str], **picture: Any) -> Display:
     """Draw places of operators' tables: a row for each key, a column for each operator."""
     names = {operator.removeprefix("aten::").replace(".", " ."): operator for operator in operators}
 
@@ -37,7 +38,7 @@ def table_grid(operators: Sequence[str], keys: Sequence[str], **picture: str) ->
     return grid(keys, columns, cell, alt=in_words(keys, columns, cell), wide=0.78, **picture)
 
 
-def filling(states: Mapping[str, Mapping[str, Kind | None]], **picture: str) -> Display:
+def filling(states: Mapping[str, Mapping[str, Kind | None]], **picture: Any) -> Display:
     """Draw one table after each registration.
 
     :param states: by what was registered last, what fills each place.
@@ -51,7 +52,7 @@ def filling(states: Mapping[str, Mapping[str, Kind | None]], **picture: str) -> 
     return grid(keys, columns, cell, alt=in_words(keys, columns, cell), wide=1.05, **picture)
 
 
-def shares(tables: Mapping[str, Mapping[str, tuple[str, str]]], **picture: str) -> Display:
+def shares(tables: Mapping[str, Mapping[str, tuple[str, str]]], **picture: Any) -> Display:
     """Draw by which rule places are filled, over all operators.
 
     :param tables: `computed_table` of each operator.
@@ -79,7 +80,7 @@ def shares(tables: Mapping[str, Mapping[str, tuple[str, str]]], **picture: str) 
     return figure(fig, alt=f"By which rule places are filled, by operators. {said}.", **picture)
 
 
-def used(counts: Mapping[str, int], total: int, **picture: str) -> Display:
+def used(counts: Mapping[str, int], total: int, **picture: Any) -> Display:
     """Draw for how many operators a key does something, and does not step aside."""
     import matplotlib.pyplot as plt
 
@@ -95,7 +96,7 @@ def used(counts: Mapping[str, int], total: int, **picture: str) -> Display:
     return figure(fig, alt=alt, **picture)
 
 
-def pile(states: Mapping[str, Sequence[str]], **picture: str) -> Display:
+def pile(states: Mapping[str, Sequence[str]], **picture: Any) -> Display:
     """Draw the kernels that one place has had, the newest on top, in several states.
 
     :param states: by the state's words, the kernels there, the newest first.
@@ -126,7 +127,7 @@ def kernels_at(operator: str, key: str) -> list[str]:
     return [where for at, where, _ in registrations(operator) if at == key]
 
 
-def conventions(arguments: Sequence[tuple[str, str, str]], size: int, **picture: str) -> Display:
+def conventions(arguments: Sequence[tuple[str, str, str]], size: int, **picture: Any) -> Display:
     """Draw one call's arguments unboxed, each of its own type, and boxed, all of one.
 
     :param arguments: name, C++ type and tag of each.
@@ -163,7 +164,7 @@ def conventions(arguments: Sequence[tuple[str, str, str]], size: int, **picture:
     return figure(fig, alt=f"Arguments unboxed and boxed. {said}.", **picture)
 
 
-def bars(times: Mapping[str, float], unit: str, **picture: str) -> Display:
+def bars(times: Mapping[str, float], unit: str, **picture: Any) -> Display:
     """Draw one measured value for each path."""
     import matplotlib.pyplot as plt
 

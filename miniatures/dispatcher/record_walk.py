@@ -32,9 +32,7 @@ class Stop:
     excluded: int
 
 
-def recorded(
-    call: Callable[[], object], *operators: str, keys: Sequence[str] = ()
-) -> list[Stop]:
+def recorded(call: Callable[[], object], *operators: str, keys: Sequence[str] = ()) -> list[Stop]:
     """Run `call`, and return the kernels of these operators that it ran, in order.
 
     For each place that a kernel or a fallback fills, a kernel is registered that notes the sets
