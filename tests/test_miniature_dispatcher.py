@@ -14,6 +14,19 @@ from insidetorch.private.keys import dispatch_keys, forced_sets, key_bits, key_s
 from insidetorch.private.tables import computed_table, operator_names, table_is_current
 from miniatures.dispatcher import tables as module
 from miniatures.dispatcher.cases import random_case
+from miniatures.dispatcher.draw_keys import changes, layers, sets, stop, the_sum
+from miniatures.dispatcher.draw_tables import (
+    bars,
+    conventions,
+    filling,
+    kernels_at,
+    pile,
+    place,
+    shares,
+    table_grid,
+    used,
+)
+from miniatures.dispatcher.record_walk import Stop, recorded
 from miniatures.dispatcher.tables import RULES, Dispatcher, Kernel, Operator
 from miniatures.dispatcher.watch import (
     backend_select,
@@ -23,8 +36,8 @@ from miniatures.dispatcher.watch import (
     functionalities,
     keys_here,
     kinds_of_tensors,
-    ladder,
     passive_mode,
+    runs,
     seen_inside,
     table_of,
     union,
@@ -168,7 +181,7 @@ def test_a_walk_tells_the_fate_of_each_key() -> None:
         ("ADInplaceOrView", "falls through"), ("BackendSelect", "falls through"),
         ("SparseCPU", "runs next"), ("CPU", "not reached"),
     ]  # fmt: skip
-    assert "SparseCPU runs next" in ladder("aten::add.Tensor", torch.eye(2).to_sparse()).text
+    assert runs(torch.eye(2).to_sparse())[-1] == "SparseCPU"
 
 
 def test_a_missing_kernel_and_an_ambiguous_one_raise(reset: Dispatcher) -> None:
@@ -199,3 +212,46 @@ def test_no_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(BookError, match=r"install g\+\+"):
         compiled("int one() { return 1; }")
+
+
+def test_a_walk_is_recorded_as_it_runs_and_leaves_nothing() -> None:
+    rows, w = torch.ones(3, 2), torch.ones(2, requires_grad=True)
+    before = computed_table("aten::mul.Tensor")
+    notes = recorded(lambda: torch.vmap(lambda row: row * w)(rows), "aten::mul.Tensor")
+    assert [note.key for note in notes][1::2] == ["FuncTorchBatched", "AutogradCPU"]
+    assert all(note.keys[0] == note.key for note in notes)
+    assert computed_table("aten::mul.Tensor") == before
+
+
+def test_a_composite_operator_is_recorded_as_it_is() -> None:
+    """Watching a place must not change which kernel another place has."""
+    x, weight = torch.ones(2), torch.ones(3, 2)
+    notes = recorded(lambda: torch.nn.functional.linear(x, weight), "aten::linear")
+    assert [note.key for note in notes] == ["AutogradCPU"]
+
+
+def test_a_call_that_raises_is_recorded_up_to_there() -> None:
+    before = computed_table("aten::mm")
+    with pytest.raises(RuntimeError):
+        recorded(lambda: torch.mm(torch.ones(2, 3), torch.ones(2, 3)), "aten::mm")
+    assert computed_table("aten::mm") == before
+
+
+def test_pictures_say_what_is_in_them() -> None:
+    dense, sparse = torch.ones(2, 2), torch.eye(2).to_sparse()
+    assert "sparse numbers on the CPU: runs next" in layers("aten::add.Tensor", dense, sparse).text
+    said = the_sum("aten::add.Tensor", dense, sparse).text
+    assert "AutogradCPU: the highest" in said and "BackendSelect: the thread adds it" in said
+    assert "Sparse: in the set" in sets({"sparse": key_bits(sparse)}).text
+    drawn = table_grid(["aten::cumsum"], ["SparseCPU", "CPU"])
+    assert "cumsum: CPU: a kernel for this place alone" in drawn.text
+    modes = {"no_grad": seen_inside(torch.no_grad), "vmap": seen_inside(torch.vmap)}
+    assert "no_grad: nothing" in changes(modes).text
+    state = Stop("a::b", "CPU", "x.cpp:1", ("CPU",), *thread_sets())
+    assert "CPU: the highest" in stop(state, [state]).text
+    assert "old" in pile({"now": ["new", "old"]}).text
+    assert "Int" in conventions([("n", "int64_t", "Int")], 16).text
+    assert "12 ns" in bars({"a": 12.0}, "ns").text and "a 1" in used({"a": 1}, 2).text
+    assert "CPU" in shares({"aten::mm": computed_table("aten::mm")}).text
+    assert place("aten::cumsum", "SparseCPU") is None and kernels_at("aten::mm", "CPU")
+    assert "+ CPU" in filling({"+ CPU": {"CPU": place("aten::mm", "CPU")}}).text

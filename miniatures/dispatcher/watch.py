@@ -11,16 +11,13 @@ from functools import partial, reduce
 from operator import or_
 from typing import Any
 
-import graphviz
 import torch
 from torch import Tensor
 
-from insidetorch.display import Display
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.private.keys import key_bits, keys_behind, runtime_keys, thread_sets
 from insidetorch.private.tables import computed_table, kernel_library, registrations
-from insidetorch.show.figures import COLOURS, graph
 from insidetorch.watch.modes import each_call
 from miniatures.dispatcher.tables import Dispatcher, Kernel, Keys, Operator, aliases
 from miniatures.dispatcher.watch_codegen import tables
@@ -125,27 +122,9 @@ def walk(operator: str, *tensors: Tensor) -> list[Step]:
     return steps
 
 
-def ladder(operator: str, *tensors: Tensor) -> Display:
-    """Draw the keys of a call from the first served to the last: which run, and which do not."""
-    steps = walk(operator, *tensors)
-    drawing = graphviz.Digraph(
-        graph_attr={"rankdir": "TB", "ranksep": "0.25", "margin": "0.02"},
-        node_attr={"shape": "box", "style": "filled", "fillcolor": COLOURS["pane"], "width": "2.5"},
-        edge_attr={"arrowsize": "0.7", "constraint": "false"},
-    )
-    drawing.node("call", operator, shape="plaintext", style="", width="0")
-    last, above = "call", "call"
-    for number, step in enumerate(steps):
-        name, runs = str(number), step.fate.startswith("runs")
-        look = {"color": COLOURS["a"], "penwidth": "1.6"} if runs else {"style": "dashed"}
-        drawing.node(name, f"{step.key}\n{step.kernel if runs else step.fate}", **look)
-        drawing.edge(above, name, style="invis", constraint="true")
-        if runs:
-            drawing.edge(last, name, label=" call" if last == "call" else " redispatch")
-            last = name
-        above = name
-    said = "; ".join(f"{step.key} {step.fate}" for step in steps)
-    return graph(drawing.source, alt=f"The keys of {operator}, highest priority first: {said}.")
+def runs(*tensors: Tensor, operator: str = "aten::add.Tensor") -> list[str]:
+    """Return the keys of a call whose kernels run, by `walk`, down to the first backend."""
+    return [step.key for step in walk(operator, *tensors) if step.fate.startswith("runs")]
 
 
 def kinds_of_tensors() -> dict[str, Tensor]:

@@ -152,7 +152,7 @@ def training_modules(function: Callable[..., Tensor], x: Tensor) -> list[str]:
 
     torch.compiler.reset()
     run, leaf = torch.compile(function), x.detach().requires_grad_()
-    modules: list[str] = run_and_get_code(lambda: run(leaf).backward())[1]
+    modules: list[str] = run_and_get_code(lambda: run(leaf).backward())[1]  # type: ignore[no-untyped-call]
     return modules
 
 
