@@ -34,6 +34,27 @@ extern "C" void copied(char* to, const char* from, int64_t bytes, int64_t times)
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
   }
 }
+#if defined(__x86_64__) && defined(__linux__)
+#include <csignal>
+#include <sys/time.h>
+#include <ucontext.h>
+static uint8_t moments[1024][4];
+static volatile int64_t count = 0;
+static void look(int, siginfo_t*, void* context) {
+  const auto at = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  if (count < 1024) { std::memcpy(moments[count], (const void*)at, 4); count = count + 1; }
+}
+extern "C" const void* sample(int64_t microseconds) {
+  struct sigaction action = {};
+  action.sa_sigaction = look;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  if (microseconds) { count = 0; sigaction(SIGPROF, &action, nullptr); }
+  const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
+  return moments;
+}
+extern "C" int64_t sampled() { return count; }
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #define LOOP(NAME, ISA, REG, SET, STEP)                                            \
@@ -279,6 +300,39 @@ def peaks() -> dict[str, float]:
     return found
 
 
+def registers(function: Callable[[], object], *, seconds: float = 0.2) -> int:
+    """Return the bits of the registers that a call works on: of most instructions with vectors.
+
+    A timer stops the program every 2 ms of CPU time and looks at the next instruction: its first
+    bytes tell 512 bits (EVEX) from 256 (VEX). Without either: 128, which older ones have at most.
+    """
+    library = _library("loops")
+    library.sample.restype = ctypes.c_void_p
+    library.sampled.restype = ctypes.c_int64
+    function()
+    end = time.process_time() + seconds
+    try:
+        moments = library.sample(ctypes.c_int64(2000))
+        while time.process_time() < end:
+            function()
+    finally:
+        library.sample(ctypes.c_int64(0))
+    size = 4 * library.sampled()
+    code = ctypes.string_at(moments, size)
+    found = Counter(_width(code[place : place + 4]) for place in range(0, size, 4))
+    found[128] += 0
+    return max((width for width in found if width), key=lambda width: found[width])
+
+
+def _width(code: bytes) -> int:
+    """Return the bits of an instruction's registers by its first bytes; 0 for no vector."""
+    if code[0] == 0x62:
+        return 128 << (code[3] >> 5 & 3)
+    if code[0] in (0xC4, 0xC5):
+        return 256 if code[2 if code[0] == 0xC4 else 1] & 4 else 128
+    return 0
+
+
 def capabilities() -> dict[str, Any]:
     """Return what PyTorch knows of the CPU: instruction sets, cores, caches."""
     return dict(torch.cpu.get_capabilities())
@@ -318,6 +372,23 @@ def onednn(code: str, **environment: str) -> list[dict[str, str]]:
             found = dict(zip(keys, part[3:9], strict=True))
             lines.append({**found, "mark": mark, "problem": part[-2], "ms": part[-1]})
     return lines
+
+
+def onednn_kernels(function: Callable[[], object]) -> list[str]:
+    """Return oneDNN's names of the kernels that a call runs in this process, from its log."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as log:
+        screen = os.dup(1)
+        os.dup2(log.fileno(), 1)
+        try:
+            with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+                function()
+        finally:
+            os.dup2(screen, 1)
+            os.close(screen)
+        log.seek(0)
+        parts = [line.split(",") for line in log.read().decode(errors="replace").splitlines()]
+    return [p[6] for p in parts if p[2:4] == ["primitive", "exec"] and p[5] != "reorder"]
 
 
 def layouts(line: Mapping[str, str]) -> list[str]:
