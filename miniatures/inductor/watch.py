@@ -56,8 +56,9 @@ def private_caches() -> str:
     Call it before anything is compiled. The precompiled header, which Inductor keeps in a folder
     for all processes of a user, is switched off.
     """
-    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
-    if given:  # a build names one, and may end this process without a chance to clean up
+    given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")  # PyTorch sets it too, once it was asked
+    if given and os.environ.get("INSIDETORCH_BUILD"):
+        # A build names one, and may end this process without a chance to clean up.
         folder = str(Path(given) / f"cold-{torch.__version__}")
         shutil.rmtree(folder, ignore_errors=True)
         Path(folder).mkdir(parents=True)
