@@ -344,6 +344,7 @@ def show_warning(category: type[Warning], message: str, *, declared: bool, origi
     :param origin: the file that warned; only its part below ``site-packages`` is kept.
     """
     place = re.sub(r".*site-packages[/\\]", "", origin)
+    message = re.sub(r'(?<=File ")[^"]*[/\\]([^"/\\]+)(?=")', _shortened, message)
     if ("/" not in place and "\\" not in place) or "ipykernel" in place or place.startswith("/"):
         place = "this cell"
     record = {
@@ -358,6 +359,12 @@ def show_warning(category: type[Warning], message: str, *, declared: bool, origi
         f"<p>{escape(message)}</p></div>"
     )
     show(Display(html, f"{category.__name__} (from {place}): {message}", record))
+
+
+def _shortened(path: re.Match[str]) -> str:
+    """Return a file's path below ``site-packages``, or its name: the same on every machine."""
+    _, found, below = path[0].replace("\\", "/").rpartition("/site-packages/")
+    return below if found else path[1]
 
 
 def record_warnings() -> None:

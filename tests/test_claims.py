@@ -259,3 +259,12 @@ def test_a_table_reads_in_a_terminal() -> None:
     shown = display.table(["name", "ns"], [["add", 12], ["mul", 7]], caption="Cost", numeric=[1])
     assert shown.text.splitlines() == ["Cost", "name  ns", "────  ──", "add   12", "mul    7"]
     assert shown.html.count("<tr>") == 3
+
+
+def test_a_warning_names_files_as_they_are_named_everywhere(shown: list) -> None:
+    said = 'Traceback:\n  File "/home/me/venv/lib/site-packages/torch/a.py", line 1, in f\n'
+    said += '  File "/home/me/book/x.py", line 2, in g\n  File "<frozen y>", line 3'
+    claims.show_warning(UserWarning, said, declared=True, origin="x")
+    message = shown[0].record["message"]
+    assert 'File "torch/a.py", line 1' in message and 'File "x.py", line 2' in message
+    assert 'File "<frozen y>"' in message and "/home" not in shown[0].html

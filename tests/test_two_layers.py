@@ -81,6 +81,13 @@ def test_a_check_that_made_more_lines_than_one_folds_into_the_last() -> None:
     assert made["source"].startswith("for n in")
 
 
+def test_what_only_prepares_a_later_check_is_a_line_that_opens() -> None:
+    (made,) = layered(cell("# check\nwant = g()"))
+    assert made["source"] == "want = g()" and made["outputs"] == []
+    assert {"hide-input", "it-prepares"} <= set(made["metadata"]["tags"])
+    assert made["metadata"]["mystnb"]["code_prompt_show"] == "What a later check needs"
+
+
 def test_imports_are_a_line_of_their_own_and_an_excerpts_call_is_quiet() -> None:
     source = "import torch\n\nsource('c10::List')"
     setup, rest = layered(cell(source, shown("<figure></figure>", "excerpt")))

@@ -96,16 +96,7 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
         outputs = _folded_into_last(outputs, by["excerpt"], "its code", "it-quiet")
     made = []
     if by["setup"]:
-        prompts = {"code_prompt_show": "Setup", "code_prompt_hide": "Setup"}
-        made.append(
-            {
-                **cell,
-                "id": f"{cell['id']}-setup",
-                "source": by["setup"],
-                "outputs": [],
-                "metadata": {"tags": [*sorted(tags), "hide-input", "it-setup"], "mystnb": prompts},
-            }
-        )
+        made.append(_hidden(cell, by["setup"], "Setup", "it-setup"))
     seen = by["seen"].strip("\n")
     if seen or outputs:
         metadata = dict(cell.get("metadata", {}))
@@ -114,7 +105,22 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
             seen = cell["source"]
             metadata["tags"] = [*sorted(tags), "remove-input"]
         made.append({**cell, "source": seen, "outputs": outputs, "metadata": metadata})
+    elif rest := "\n".join(part.text for part in found if part.layer != "setup"):
+        made.append(_hidden(cell, rest, "What a later check needs", "it-prepares"))
     return made
+
+
+def _hidden(cell: Mapping[str, Any], code: str, said: str, tag: str) -> dict[str, Any]:
+    """Return a cell that shows nothing but a line, which opens its code."""
+    tags = [*sorted(cell.get("metadata", {}).get("tags") or ()), "hide-input", tag]
+    prompts = {"code_prompt_show": said, "code_prompt_hide": said}
+    return {
+        **cell,
+        "id": f"{cell['id']}-{tag.removeprefix('it-')}",
+        "source": code,
+        "outputs": [],
+        "metadata": {"tags": tags, "mystnb": prompts},
+    }
 
 
 def _with_checks(outputs: Sequence[Mapping[str, Any]], code: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 // A chapter's page: a switch for all of its code, and folded parts that links and paper open.
 "use strict";
 (() => {
-  const code = document.querySelectorAll("details.it-how, .tag_it-setup > details");
+  const code = document.querySelectorAll("details.it-how, :is(.tag_it-setup, .tag_it-prepares) > details");
   const deeper = document.querySelectorAll("details.it-deeper");
   const buttons = document.querySelector(".article-header-buttons");
   if (code.length && buttons) {

@@ -381,7 +381,7 @@ def onednn_kernels(function: Callable[[], object]) -> list[str]:
         screen = os.dup(1)
         os.dup2(log.fileno(), 1)
         try:
-            with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+            with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):  # type: ignore[no-untyped-call]
                 function()
         finally:
             os.dup2(screen, 1)
