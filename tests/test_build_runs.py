@@ -186,9 +186,11 @@ def test_what_a_cell_detached_ends_with_its_chapter(tmp_path: Path) -> None:
     start = "import os, subprocess\nfrom pathlib import Path\n"
     start += "def start(**more): return str(subprocess.Popen(['sleep', '600'], **more).pid)\n"
     detached = "pids = [start(start_new_session=True), start(start_new_session=True, env={})]\n"
-    orphan = "if not os.fork():\n    os.setsid()\n    Path('orphan').write_text(start())\n"
+    # Not below the book: a file that a cell reads there must be known to the chapter's key.
+    outside = tmp_path.with_name(f"{tmp_path.name}-orphan")
+    orphan = f"if not os.fork():\n    os.setsid()\n    Path({str(outside)!r}).write_text(start())\n"
     orphan += "    os._exit(0)\nos.wait()\n"
-    written = "Path('pids').write_text(' '.join([*pids, Path('orphan').read_text()]))"
+    written = f"Path('pids').write_text(' '.join([*pids, Path({str(outside)!r}).read_text()]))"
     book.cells("notebooks/leaves", start + detached + orphan + written)
     status, said = book.build()
     assert status == 0, said
