@@ -1,9 +1,10 @@
-"""Writing files whole: a reader, or a build that is killed, never leaves half of one."""
+"""Files: written whole, so that no build that is killed leaves half of one; and seen to change."""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
@@ -12,6 +13,8 @@ from insidetorch.errors import BookError
 
 PARTS = ".*.part"
 """What unfinished files are called; one that is found was left by a process that was killed."""
+MADE = frozenset({"_build", "__pycache__", "node_modules"})
+"""Folders of what is made, not written."""
 _FULL = frozenset({EDQUOT, EFBIG, ENOSPC})
 
 
@@ -52,6 +55,42 @@ def write_changed(path: Path, content: str | bytes) -> bool:
         return False
     write(path, data)
     return True
+
+
+def digest(*parts: object) -> str:
+    """Return the digest of what something is made from."""
+    mixed = hashlib.sha256()
+    for part in parts:
+        mixed.update(part if isinstance(part, bytes) else repr(part).encode())
+        mixed.update(b"\0")
+    return mixed.hexdigest()
+
+
+def states(folder: Path, apart: Collection[str] = MADE) -> dict[str, tuple[int, int]]:
+    """Return the files below a folder with their times and sizes, apart from hidden ones.
+
+    :param apart: the names of folders that are left out.
+    """
+    found = {}
+    for entry in _below(folder, apart):
+        with suppress(OSError):  # it was removed meanwhile
+            state = entry.stat()
+            found[entry.path] = (state.st_mtime_ns, state.st_size)
+    return found
+
+
+def _below(folder: Path | str, apart: Collection[str]) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # it was removed meanwhile
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in apart:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path, apart)
+        elif entry.is_file():
+            yield entry
 
 
 def refusal(path: Path, error: OSError) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tiny_book import TinyBook, toolkit
 
-from insidetorch.publish.on_change import seen, wait
+from insidetorch.files import states
+from insidetorch.publish.on_change import wait
 
 pytestmark = pytest.mark.slow
 
@@ -171,11 +172,11 @@ def test_an_edit_is_awaited_until_it_lasts(tmp_path: Path) -> None:
     (tmp_path / "_build").mkdir()
     (tmp_path / "_build/made").write_text("")
     (tmp_path / "kept.md").write_text("")
-    before = seen(tmp_path)
+    before = states(tmp_path)
     assert list(before) == [str(tmp_path / "kept.md")]
-    states = iter([{**before, "swap": (1, 1)}, before, before, {"new.md": (1, 1)}] * 1)
+    looks = iter([{**before, "swap": (1, 1)}, before, before, {"new.md": (1, 1)}] * 1)
     last = {"new.md": (1, 1)}
-    changed = wait(lambda: next(states, last), before, seconds=0)
+    changed = wait(lambda: next(looks, last), before, seconds=0)
     assert changed == sorted([str(tmp_path / "kept.md"), "new.md"])
 
 

@@ -78,7 +78,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("book")
+    root = tmp_path_factory.mktemp("bundle") / "book"  # its parent is compared whole
     (root / "recordings" / "other").mkdir(parents=True)
     (root / "recordings" / "other" / "kept.txt").write_text("kept")
     return root

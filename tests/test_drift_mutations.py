@@ -7,6 +7,7 @@ from pathlib import Path
 
 import drift_trees as sample
 import pytest
+from drift_mutations import mutations
 
 from insidetorch.drift.anchors import Anchor
 from insidetorch.drift.compare import compare
@@ -43,7 +44,7 @@ def test_mutations_are_found_where_they_are_and_nowhere_else(
     torch: tuple[Path, Tree, list[Anchor]], tmp_path: Path
 ) -> None:
     folder, tree, anchors = torch
-    made = sample.mutations(tree, SEED, EACH)
+    made = mutations(tree, SEED, EACH)
     meant = [mutation for mutation in made if not mutation.neutral]
     assert len(meant) >= 40
     problems, found = [], Counter[str]()

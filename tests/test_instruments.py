@@ -9,8 +9,18 @@ import torch
 from tools import lack
 
 from insidetorch.errors import BookError
+from miniatures.how_to_see_inside import draw
 from miniatures.how_to_see_inside import watch as tools
 from miniatures.how_to_see_inside.watch import OBSERVERS, Calls, Operators, Seen, seen
+from miniatures.how_to_see_inside.watch_run import (
+    Look,
+    Row,
+    alive,
+    beside,
+    happened,
+    kinds_of_records,
+    places,
+)
 
 PROGRAM = """
 def program():
@@ -120,3 +130,42 @@ def test_a_cpp_program_is_compiled_and_run() -> None:
     assert shown.status == 0
     with pytest.raises(BookError, match="compiler refused"):
         tools.bare("int main() { return nothing; }")
+
+
+def test_what_works_beside_the_page_works_in_order() -> None:
+    done: list[int] = []
+    waiting = [beside(done.append, number) for number in range(3)]
+    assert [each.result() for each in waiting] == [None] * 3
+    assert done == [0, 1, 2]
+
+
+def test_a_run_is_a_tree_of_functions_and_operators() -> None:
+    x, w = torch.ones(2, 2), torch.ones(3, 2, requires_grad=True)
+    rows = happened(lambda: torch.nn.functional.linear(x, w).relu())
+    assert [row.name for row in rows if row.kind == "function"] == ["linear", "torch.Tensor.relu"]
+    assert (rows[0].depth, rows[1]) == (0, Row(1, "aten::linear", "operator"))
+    assert "aten::clamp_min" in [row.name for row in rows if row.depth == 2]
+
+
+def test_a_list_is_found_in_a_run_in_order() -> None:
+    rows = [Row(1, name, "operator") for name in ("t", "mm", "t", "relu")]
+    assert places(rows, ["t", "t", "relu"]) == {0, 2, 3}
+    assert places(rows, ["mm", "detach", "relu"]) == {1, 3}
+    assert places(rows, []) == set()
+
+
+def test_bytes_held_and_kinds_of_records() -> None:
+    assert alive([4, 8, -4]) == [0, 4, 12, 8]
+    log = 'V11 a.py:1] {"graph": {"x": 1}, "rank": 0}\n\t{"payload": 1}\nV11 b.py:2] {"code": {}}\n'
+    assert kinds_of_records(log + log) == ["graph", "code"]
+
+
+def test_pictures_say_what_they_show() -> None:
+    rows = [("one", "first", "a"), ("two", "second", "")]
+    shown = draw.ladder(rows, "ab", ("box", "words", "name"))
+    assert (
+        shown.text == "[figure: From top to bottom, box, words, name: one: first, a; two: second.]"
+    )
+    look = Look("mode", [Row(0, "f", "function"), Row(1, "g", "operator")], {1}, "It says g.")
+    assert "mode lists 1 of 2 rows: g." in draw.looked(look, 2).text
+    assert "ends at 1 KiB" in draw.held([0, 2048, 1024], 1, 1).text

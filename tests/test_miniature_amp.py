@@ -15,7 +15,10 @@ from insidetorch.errors import BookError
 from miniatures.amp import autocast as amp
 from miniatures.amp.autocast import Autocast, Scaler
 from miniatures.amp.cases import random_program, random_scaling
+from miniatures.amp.cases_sums import gradient_of_uses, sums
 from miniatures.amp.watch import CastsAlive, on_fake_cuda, policies, saved_bytes, trace
+from miniatures.amp.watch_pass import recorded
+from miniatures.amp.watch_scaler import reads_of_loop, trail, transitions
 
 CPU_TYPES = [torch.float32, torch.bfloat16, torch.float32, torch.float64, torch.int64]
 CUDA_TYPES = [torch.float32, torch.float16, torch.float32]
@@ -169,3 +172,44 @@ def test_casts_are_counted_while_something_holds_them() -> None:
 def test_its_lines_are_short() -> None:
     lines = Path(amp.__file__).read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 80
+
+
+def test_sums_round_each_time_or_once() -> None:
+    found = sums(torch.bfloat16, 512)
+    assert found["sum"] == found["mm"] == 512
+    assert found["total = total + one"] == found["index_add, 1-d"] == 256
+    assert sums(torch.float32, 512) == dict.fromkeys(found, 512)
+    assert gradient_of_uses(300) == 256
+    assert gradient_of_uses(300, cache_enabled=False) == 300
+
+
+def test_a_recorded_pass_says_what_was_cast_and_kept() -> None:
+    x, w = torch.rand(2, 3), torch.rand(3, 3, requires_grad=True)
+
+    def program() -> Tensor:
+        return ((x @ w) @ w).relu()
+
+    states = recorded(["a = x @ w", "b = a @ w", "c = b.relu()"], program, {"x": x, "w": w})
+    first, second, third = states[-1].lines
+    assert [place.cast for place in first.inputs] == ["bfloat16", "bfloat16"]
+    assert [(place.cast, place.kept) for place in second.inputs] == [
+        ("", False),
+        ("bfloat16", True),
+    ]
+    assert third.result is not None and third.result.came == "bfloat16"
+    assert states[-1].kept == ["w in bfloat16"] and len(states) == 2 + 3
+
+
+def test_the_states_of_a_scaler() -> None:
+    found = transitions()
+    assert found["READY", "unscale_"] == "UNSCALED"
+    assert found["UNSCALED", "step"] == found["READY", "step"] == "STEPPED"
+    assert found["STEPPED", "update"] == found["UNSCALED", "update"] == "READY"
+    assert "already been called" in found["UNSCALED", "unscale_"]
+    assert "No inf checks" in found["READY", "update"]
+
+
+def test_what_a_loop_reads_and_how_the_scale_moves() -> None:
+    assert reads_of_loop(fused=False)["step(optimizer)"] == 1
+    assert reads_of_loop(fused=True)["step(optimizer)"] == 0
+    assert [scale for scale, *_ in trail({1}, 4)] == [16, 16, 8, 8]

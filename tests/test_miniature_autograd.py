@@ -16,7 +16,18 @@ from miniatures.autograd_engine.watch import ran
 from miniatures.autograd_graph import tape as module
 from miniatures.autograd_graph.cases import Tape, by_miniature, by_pytorch, difference, random_tape
 from miniatures.autograd_graph.derivatives import Rule, in_python, rules
+from miniatures.autograd_graph.draw import draw_grid, draw_growth, draw_holds, draw_steps
 from miniatures.autograd_graph.tape import AccumulateGrad, Node, Value, record
+from miniatures.autograd_graph.watch import (
+    WRITES,
+    came_back,
+    curvature,
+    grow,
+    holds,
+    kept_of,
+    written,
+)
+from miniatures.autograd_graph.watch_packed import packings
 from miniatures.dispatcher.watch_codegen import (
     node_struct,
     recording_function,
@@ -191,3 +202,66 @@ def test_the_recording_function_is_shown_without_debug_checks() -> None:
 
 def test_the_bytes_of_a_tensor_are_counted_on_the_heap() -> None:
     assert abs(bytes_each(lambda: torch.empty(100_000), 1_000) - 400_000) < 5_000
+
+
+def test_a_program_is_read_line_by_line() -> None:
+    values = {"x": torch.ones(4, 8), "w": torch.ones(8, 8, requires_grad=True)}
+    lines = ["h = x @ w", "h = h.relu()", "loss = h.sum()", "loss.backward()", "del loss, h"]
+    stages = grow(lines, values)
+    assert [stage.bytes for stage in stages] == [128, 256, 256, 0, 0]
+    first = stages[0].rows[0]
+    assert (first.to, [(k.name, k.owner) for k in first.keeps]) == (("w",), [("self", "name")])
+    assert [row.freed for row in stages[3].rows] == [True, True, False]
+    assert stages[4].rows == ()
+    drawn = draw_growth(stages)
+    assert len(drawn) == len(lines)
+    assert "keeps self, 128 bytes" in drawn[0][0].text and "frees" in drawn[3][1]
+
+
+def test_who_keeps_whom_alive_is_seen_both_ways() -> None:
+    found = holds(torch.ones(2, requires_grad=True))
+    assert found["result", "node"] and not found["node", "result"]
+    assert found["leaf's node", "leaf"] and not found["leaf", "leaf's node"]
+    assert "node does not keep result alive" in draw_holds(found).text
+
+
+def test_a_write_is_counted_or_the_gradient_is_wrong() -> None:
+    for text, write in WRITES.items():
+        seen = written(write)
+        assert bool(seen.error) == (seen.after > seen.before), text
+        assert seen.error or seen.grad == [0, 0], text
+    assert written(lambda result: result.data_ptr()).grad == [1, 1]
+
+
+def test_what_comes_back_through_a_call() -> None:
+    leaf = torch.tensor([1.5], requires_grad=True)
+    assert came_back(torch.sin, leaf) == ("SinBackw.0", "a gradient", "c")
+    assert came_back(torch.round, leaf)[1:] == ("zeros", "e")
+    assert came_back(torch.Tensor.detach, leaf)[0] == "–"
+    assert came_back(lambda t: t // 2, leaf)[1] == "raises"
+
+
+def test_kept_bytes_are_told_apart() -> None:
+    a = torch.rand(16, 16, requires_grad=True) * 1
+    assert kept_of(a * a, a) == {"an input": 1, "the result": 0, "something else": 0}
+    assert kept_of(a.exp(), a) == {"an input": 0, "the result": 1, "something else": 0}
+
+
+def test_packing_keeps_less() -> None:
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8))
+    found = packings(net, torch.rand(64, 8))
+    assert found["bfloat16"].bytes * 2 == found["as they are"].bytes
+    assert found["in files"].bytes == found["in files"].error == 0
+    assert found["8 bits"].error > 0
+
+
+def test_a_second_derivative() -> None:
+    assert curvature(lambda t: t**2, 1.0) == 8
+
+
+def test_pictures_say_what_they_show() -> None:
+    steps = draw_steps([("ask", "f()", True), ("note", "g()", False)])
+    assert "2. note, g(), only if recorded" in steps.text
+    grid = draw_grid(["seen"], {"a": [("yes", "c")]}, legend={"c": "fine"})
+    assert "a: seen yes" in grid.text

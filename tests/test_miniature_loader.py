@@ -45,6 +45,7 @@ def asked_by_torch(log: LoaderLog) -> list[tuple[str, str]]:
     return [pair for pair in log.answers if pair[0] in inside]
 
 
+@pytest.mark.slow
 def test_names_of_torch_get_the_answers_that_the_system_gave(log: LoaderLog) -> None:
     """Ten of them: the chapter compares all fifty thousand."""
     (_, answers), rng = replay(log), random.Random(0)
@@ -63,6 +64,7 @@ def test_constructors_run_in_the_order_of_the_system(log: LoaderLog) -> None:
     assert mine == theirs
 
 
+@pytest.mark.slow
 def test_the_scope_of_everyone_is_that_of_the_small_library(log: LoaderLog) -> None:
     every, none = replay(log)[0].everyone, replay(log, everyone=())[0].everyone
     assert DEPENDENCIES in every
@@ -114,6 +116,7 @@ def build(folder: Path, seed: int, libraries: int = 6) -> str:
 
 
 @pytest.mark.needs("cc")
+@pytest.mark.slow
 def test_random_libraries_load_as_in_the_system(tmp_path: Path) -> None:
     roots = [build(tmp_path, seed) for seed in range(8)]
     calls = [f"ctypes.CDLL({root!r}, mode={seed % 2 * 256})" for seed, root in enumerate(roots)]

@@ -13,7 +13,11 @@ from torch import Tensor, nn
 
 from miniatures.nn_module.cases import random_pair
 from miniatures.nn_module.checkpoint import ALLOWED, read
+from miniatures.nn_module.draw_call import travelling
+from miniatures.nn_module.draw_model import file_map, names_meet
 from miniatures.nn_module.watch import records, saved
+from miniatures.nn_module.watch_call import STATIONS, recorded
+from miniatures.nn_module.watch_kept import HELD, WALKS, flag_readers, reached
 
 TYPES = [kind for kind in ALLOWED.values() if isinstance(kind, torch.dtype)]
 TORCH_TYPES = {torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.bool}
@@ -123,3 +127,47 @@ def test_records_begin_where_they_are_said_to() -> None:
     begin = found["0"].offset
     assert file.getvalue()[begin : begin + 12] == torch.arange(3.0).numpy().tobytes()
     assert not any(record.compressed for record in found.values())
+
+
+class Triple(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 3
+
+
+def test_a_call_is_recorded_station_by_station() -> None:
+    layer = Triple()
+    layer.register_forward_hook(lambda module, args, output: output + 1)
+
+    def doubled(module: nn.Module, grads_in: Any, grads_out: Any) -> Any:
+        return (grads_in[0] * 2,)
+
+    layer.register_full_backward_hook(doubled)
+    stops = recorded(layer, torch.tensor(2.0, requires_grad=True))
+    there = [stop.station for stop in stops if not stop.back]
+    assert there == [name for name in STATIONS if name != "its own pre-hooks"]
+    assert [stop.after for stop in stops if not stop.back][-1] == 7
+    assert [(stop.before, stop.after) for stop in stops if stop.back] == [(3, 6)]
+    assert len(travelling(stops)) == len(stops)
+
+
+def test_without_hooks_nothing_but_the_global_ones_is_passed() -> None:
+    stops = recorded(Triple(), torch.tensor(2.0, requires_grad=True))
+    assert not any(stop.station.startswith("its own") or "mark" in stop.station for stop in stops)
+
+
+def test_what_is_hidden_is_not_reached() -> None:
+    seen = {name: [reached(name, walk) for walk in WALKS] for name in HELD}
+    assert seen["parameter"] == [True, True, True, None, True]
+    assert seen["list"] == [False, False, False, False, True]
+    assert seen["not_saved"] == [False, False, True, None, True]
+
+
+def test_a_dropout_reads_the_flag_and_a_layer_norm_does_not() -> None:
+    assert {"Dropout", "BatchNorm1d", "LSTM"} <= set(flag_readers())
+    assert "LayerNorm" not in flag_readers()
+
+
+def test_pictures_say_what_they_show() -> None:
+    meeting = names_meet({"a": (2,), "b": (3,)}, {"a": (2,), "b": (4,), "c": ()})
+    assert "a: loaded; b: size mismatch; c: missing" in meeting.text
+    assert "archive/data/0" in file_map(records(saved({"x": torch.zeros(3)}))).text

@@ -18,10 +18,19 @@ from miniatures.one_call import call as onecall
 from miniatures.one_call import recorded_steps as onecall_recorded
 from miniatures.one_call import rules as onecall_rules
 from miniatures.one_call.arguments import Signature, choose
-from miniatures.one_call.cases import FUNCTIONS, mine, overloads, random_call, theirs
-from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP
+from miniatures.one_call.cases import FUNCTIONS, mine, overloads, promoted, random_call, theirs
+from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP, WIDE_CALLS
 from miniatures.one_call.watch_codegen import function, generated, registered, show
-from miniatures.one_call.watch_steps import PARTS, arithmetic, first, part, spans, steps
+from miniatures.one_call.watch_steps import (
+    PARTS,
+    Step,
+    arithmetic,
+    first,
+    lock_given_back,
+    part,
+    spans,
+    steps,
+)
 
 SIGNATURES = {
     "add": [
@@ -207,7 +216,8 @@ def test_without_ptrace_a_recording_is_shown(
     assert len(traces) == len(CALLS)
     assert first(traces[0], "THPVariable_add") == 0
     wide = {"ATEN_CPU_CAPABILITY": "avx512"}
-    assert steps("r = torch.add(a, b)", setup=SETUP + FORCED, decode=KERNEL, environment=wide)
+    forced = steps(*WIDE_CALLS.values(), setup=SETUP + FORCED, decode=KERNEL, environment=wide)
+    assert len(forced) == len(WIDE_CALLS)
     with pytest.raises(BookError, match="there is no recording"):
         steps("pass")
     monkeypatch.setattr(onecall_recorded, "_release", lambda: "0.0")
@@ -218,3 +228,25 @@ def test_without_ptrace_a_recording_is_shown(
 def test_a_type_that_is_not_known_is_named() -> None:
     with pytest.raises(BookError, match="TensorList tensors"):
         Signature("cat(TensorList tensors, int64_t dim=0, *, Tensor out=None)")
+
+
+def test_the_rule_of_types_is_that_of_torch() -> None:
+    half, scalar = torch.ones(1).half(), torch.tensor(1.0).double()
+    for one, other in ((half, scalar), (half, 1), (half, scalar.reshape(1)), (X, True), (1, 0.5)):
+        assert promoted(one, other) == torch.result_type(one, other)
+
+
+def test_the_lock_is_free_between_save_and_restore() -> None:
+    names = ["f", "PyEval_SaveThread", "drop_gil", "g", "PyEval_AcquireThread", "take_gil", "h",
+             "PyEval_SaveThread", "i", "PyEval_RestoreThread"]  # fmt: skip
+    assert lock_given_back([Step("", name) for name in names]) == [(1, 4), (7, 9)]
+
+
+def test_a_note_stands_at_its_line() -> None:
+    files = {"RegisterX.cpp": "int f() {\n  return a<b>(c);\n}"}
+    shown = show(files, "f", "RegisterX", notes={"return a<b>": "decides"})
+    assert 'data-note="1"' in shown.html.partition("return")[2]
+    assert "<li>decides</li>" in shown.html
+    assert shown.text.endswith("1. decides")
+    with pytest.raises(BookError, match="No shown line"):
+        show(files, "f", "RegisterX", notes={"nowhere": "x"})

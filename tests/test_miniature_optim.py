@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, cast
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
+from miniatures.optimizers.cases import FRAME, decay_of, follows, form_of
+from miniatures.optimizers.draw import calls, matched
 from miniatures.optimizers.optim import Optimizer, Schedule, adam, cosine, ramp, sgd, stairs
 from miniatures.optimizers.watch import fresh, launches, watch
+from miniatures.optimizers.watch_moments import recorded
 
 STEPS = 50
 LOOP, FOREACH = {"foreach": False}, {"foreach": True}
@@ -223,3 +227,38 @@ def test_fresh_parameters_are_the_same_ones() -> None:
         assert a.grad is not None
         assert b.grad is not None
         assert torch.equal(a.grad, b.grad)
+
+
+@pytest.mark.parametrize("name", list(FRAME))
+def test_the_frame_gives_what_an_optimizer_does(name: str) -> None:
+    assert follows(name, steps=8)
+
+
+def test_a_wrong_formula_is_noticed() -> None:
+    kind, options, _, over, under = FRAME["Adam"]
+    wrong = (kind, options, FRAME["RMSprop"][2], over, under)
+    with patch.dict(cast(dict[str, Any], FRAME), {"Adam": wrong}):
+        assert not follows("Adam")
+
+
+def test_moments_are_read_from_the_state() -> None:
+    first, second = recorded({"one": [2.0, 2.0], "other": [1.0, -1.0]})
+    assert first.step == 1 and first.means == pytest.approx((2.0, 1.0))
+    assert second.roots == pytest.approx((2.0, 1.0))
+    assert second.moves[0] == pytest.approx(1.0, abs=1e-6) and abs(second.moves[1]) < 0.1
+
+
+def test_forms_and_decays_are_told_apart() -> None:
+    assert form_of("Adam") == "foreach" and form_of("Adam", fused=False) == "loop"
+    assert form_of("SGD", fused=True) == "fused" and form_of("RMSprop", fused=True) == "–"
+    assert decay_of("Adam") == decay_of("Adadelta") == "penalty"
+    assert decay_of("AdamW") == decay_of("Muon") == "multiplies" and decay_of("Rprop") == "none"
+
+
+def test_pictures_say_what_they_show() -> None:
+    shown = matched(("left", ["a", "b"]), ("right", ["c"]), [(0, 0, False)])
+    assert "a → c (wrong)" in shown.text and "Nobody's: b" in shown.text
+    assert (
+        "foreach: 2 calls"
+        in calls({"loop": ["mul_"] * 4, "foreach": ["_foreach_mul_"] * 2}, 4).text
+    )

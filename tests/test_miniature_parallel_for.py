@@ -72,6 +72,7 @@ def test_sums_have_pytorchs_bits() -> None:
     assert several > 100
 
 
+@pytest.mark.slow
 def test_a_cut_wakes_every_thread() -> None:
     code = """
 torch.set_num_threads(6)
@@ -141,6 +142,7 @@ def test_faults_counts_the_pages_of_new_memory() -> None:
 
 
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="no MKL")
+@pytest.mark.slow
 def test_the_log_names_the_products_of_mkl() -> None:
     log = onednn("""
 m = torch.rand(64, 64)

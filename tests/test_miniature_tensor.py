@@ -16,6 +16,13 @@ from miniatures.tensor import reader as module
 from miniatures.tensor import watch_heap as heap
 from miniatures.tensor.cases import random_case, told
 from miniatures.tensor.cpp_layout import layout, size_of
+from miniatures.tensor.draw_bytes import (
+    draw_conjugates,
+    draw_pieces,
+    draw_reads,
+    draw_types,
+    offsets,
+)
 from miniatures.tensor.draw_memory import memory_map
 from miniatures.tensor.reader import (
     Record,
@@ -26,6 +33,8 @@ from miniatures.tensor.reader import (
     storage_of,
     version_of,
 )
+from miniatures.tensor.watch_life import Owners, Versions
+from miniatures.tensor.watch_rings import pieces_of, rings, stays
 
 SEEDS = range(300)
 
@@ -137,6 +146,60 @@ def test_a_sparse_tensor_has_more_fields_behind_the_common_ones() -> None:
     for name, tensor in (("indices_", sparse.indices()), ("values_", sparse.values())):
         inner = Record("TensorImpl", record[name])
         assert inner["storage_"] == storage_address(tensor.untyped_storage())
+
+
+def test_places_follow_from_sizes_strides_and_offset() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    assert offsets(x) == [0, 1, 2, 3, 4, 5]
+    assert offsets(x.t()) == [0, 3, 1, 4, 2, 5]
+    assert offsets(x[1:, 1]) == [4]
+    assert offsets(x[0].expand(2, 3)) == [0, 1, 2] * 2
+    assert offsets(torch.empty(0, 3)) == []
+    assert offsets(torch.tensor(1.0)) == [0]
+
+
+def test_the_pictures_say_what_they_show() -> None:
+    x, z = torch.arange(6.0).reshape(2, 3), torch.tensor([1 + 2j, 3 - 1j])
+    assert "x.t(): [3, 2], strides [1, 3], offset 0: 1, 3, 5, 2, 4, 6" in draw_reads(
+        {"x": x, "x.t()": x.t()}
+    ).text  # fmt: skip
+    assert "torch.int32: 1065353216" in draw_types(torch.ones(1), [torch.int32]).text
+    said = draw_conjugates({"z": z, "its imaginary part": z.conj().imag}).text
+    assert "bit Negative: –, -2, –, 1" in said and "read as it lies: 1 + 2j, 3 − 1j" in said
+    assert "the elements 24" in draw_pieces({"x": x}).text
+
+
+def test_counters_are_told_apart_and_owners_counted() -> None:
+    x = torch.zeros(2)
+    run = Versions.of({"x": x, "view": x[:1], "data": x.data})
+    assert run.note("before") == {"x": 0, "view": 0, "data": 0}
+    x.add_(1)
+    assert run.note("after") == {"x": 1, "view": 1, "data": 0}
+    assert "counter A: 1, " not in run.states[0][0].text
+    assert "has gone up: counter A: 1." in run.states[1][0].text
+
+    leaf = torch.ones(2, requires_grad=True)
+    watched = Owners.of(leaf)
+    assert watched.note("alone", 1, []) == (1, 1)
+    kept = leaf.sin()
+    assert watched.note("saved", 1, ["sine", "leaf"]) == (3, 2)
+    del leaf
+    assert watched.note("no name", 0, ["sine", "leaf"]) == (3, 1)
+    del kept
+
+
+def test_which_rings_stay_and_which_pieces_are_missing() -> None:
+    assert stays(lambda: torch.ones(1)) is False
+    ring = torch.ones(1, requires_grad=True)
+    ring.kept = ring * 2  # type: ignore[attr-defined]
+    assert stays(lambda: ring)
+    del ring.kept  # type: ignore[attr-defined]
+    assert list(rings().values()) == [False] * 4 + [True] * 4
+    missing = {
+        name for name, there in pieces_of(torch.empty(2, device="meta")).items() if not there
+    }
+    assert missing == {"bytes", "notes of autograd"}
+    assert not pieces_of(torch.eye(2).to_sparse())["storage"]
 
 
 @pytest.mark.slow

@@ -148,7 +148,9 @@ def given(book: TinyBook, wheel: Path | None) -> dict:
         }
         for page in pages
     }
-    return downloads(project, pages, merged, wheel)
+    sources = {page.doc: "" for page in pages}
+    made = downloads(project, pages, merged, wheel, sources)
+    return {doc: download.make() for doc, download in made.items()}
 
 
 def test_a_notebook_says_what_it_is_and_installs_what_it_needs(

@@ -1,48 +1,41 @@
-"""The recorder on a box that kills, hangs and lacks things: what is recorded comes home.
-
-The device is simulated, as in `test_cuda_cells`; the processes are real.
-"""
+"""The recorder: chapters run with a simulated device, profiles, failures, numbers that moved."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import tarfile
 import textwrap
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from test_cuda_cells import FAKE, MACHINE, ROOT, RUN, record, shell_in
 
+from insidetorch.book.project import open_project
+from insidetorch.commands.record import book_commit, scripts
 from insidetorch.errors import BookError
-from insidetorch.gpu import machine
+from insidetorch.gpu import cell as cell_code
+from insidetorch.gpu import machine, sanitise
 from insidetorch.gpu import recording as recordings
-from insidetorch.gpu import run_or_replay as cuda
-from insidetorch.gpu.machine import Machine
+from insidetorch.gpu.recording import Recording
 from insidetorch.recorder import record as recorder
 from insidetorch.recorder.record import Script
 from insidetorch.records import RECORD_MIME
+from insidetorch.show import traces
+from insidetorch.show.traces import TRACE_MIME
 
-ROOT = Path(__file__).parent.parent
-MACHINE = Machine(
-    ("Simulated device",), "9.0", 2**33, "1.2", "13.0", "2.13.0", "c" * 40, "3.12.1", "OS", "CPU",
-    triton="3.7.0", cudnn="91002", clocks="1980 MHz, memory 2619 MHz", power="700.00 W",
-)  # fmt: skip
-FAKE = f"""
-import insidetorch.gpu.machine as layer
-layer.machine = lambda: layer.{MACHINE!r}
-layer.answers = lambda: True
-import sys
-del sys.modules['insidetorch']
-"""
+# ── The recorder ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Give what runs cells."""
+    yield from shell_in(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -50,257 +43,249 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Simulate a device, in this process and in those it starts; return a folder for a book."""
     (tmp_path / "fake").mkdir()
     (tmp_path / "fake" / "sitecustomize.py").write_text(FAKE)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'fake'}{os.pathsep}{ROOT}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
     monkeypatch.setattr(machine, "machine", lambda: MACHINE)
     (tmp_path / "book").mkdir()
     return tmp_path / "book"
 
 
 def script(*sources: str, name: str = "demo") -> Script:
-    cells = ({"source": textwrap.dedent(source), "tags": []} for source in sources)
-    return Script(f"notebooks/{name}", tuple(cells))
+    return Script(f"notebooks/{name}", tuple({"source": s, "tags": []} for s in sources))
 
 
-# ── What a cell leaves ──────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.slow
-def test_a_deprecation_that_no_cell_declared_is_named_and_not_recorded(device: Path) -> None:
-    """It would fail the build of everybody who imports the recording."""
-    said: list[str] = []
-    warn = 'warnings.warn("{} is old", DeprecationWarning)'
-    book = script(
-        "import atexit, os, warnings\nfrom insidetorch import warns",
-        f"%%cuda one\nprint('a')\n{warn.format('this')}\nwarnings.warn('stays', UserWarning)",
-        f"%%cuda two\nwith warns(DeprecationWarning):\n    {warn.format('that')}",
-    )
-    recorder.record([book], device, say=said.append)
-
-    def shown(cell: str) -> list[str]:
-        outputs = recordings.load(device / "recordings" / "demo" / f"{cell}.json").outputs
-        entries = [output.get("data", {}).get(RECORD_MIME, {}) for output in outputs]
-        return [entry["message"] for entry in entries if entry.get("kind") == "warning"]
-
-    assert shown("one") == ["stays"] and shown("two") == ["that is old"]
-    assert [line for line in said if "DeprecationWarning" in line and "this is old" in line]
-    assert not [line for line in said if "that is old" in line]
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nnot much of a picture").decode()
+SETUP = (
+    "import sys\nimport torch\nfrom IPython.display import HTML, Image, display\n"
+    "from insidetorch import claim\nn = 4"
+)
+SHOWING = textwrap.dedent(f"""\
+    %%cuda shows --title "All kinds"
+    import base64
+    print("out <b>", flush=True)
+    print("err", file=sys.stderr)
+    display(HTML('<p class="it">a &amp; b</p>'))
+    display(Image(base64.b64decode({PNG!r})))
+    claim("n is `4`", n == 4, n=n)
+    torch.arange(n)
+    """)
 
 
 @pytest.mark.slow
-def test_a_worker_compiles_by_itself_and_leaves_at_once(device: Path) -> None:
-    book = script(
-        """\
-        %%cuda one
-        import atexit, os
-        atexit.register(lambda: open("waited", "w"))
-        print(os.environ["TORCHINDUCTOR_COMPILE_THREADS"])
-        """
-    )
-    outcome = recorder.record([book], device, say=lambda line: None)
-    assert outcome.recorded == ["demo/one"]
-    made = recordings.load(device / "recordings" / "demo" / "one.json")
-    assert made.outputs == ({"stream": "stdout", "text": "1\n"},)
-    assert not (device / "notebooks" / "waited").exists()
+def test_one_file_runs_with_a_device_and_without(device: Path, monkeypatch) -> None:
+    """What a reader without a GPU sees is, byte for byte, what the recording machine showed.
+
+    HTML that is not as the sanitiser writes it comes back as the sanitiser writes it.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    recorder.record([script(SETUP, SHOWING)], device, say=lambda line: None)
+    (device / "_toc.yml").write_text("")
+    (device / "sitecustomize.py").write_text(FAKE)
+
+    def execute(**environment: str) -> list[dict[str, Any]]:
+        book = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in (SETUP, SHOWING)]
+        )
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "INSIDETORCH_BUILD": "1", **environment}
+        NotebookClient(book).execute(cwd=str(device / "notebooks"), env=env)
+        shown = []
+        for output in book.cells[1].outputs:
+            data = dict(output.get("data", {}))
+            if "image/png" in data:
+                data["image/png"] = "".join(data["image/png"].split())
+            shown.append({"text": output.get("text"), **data})
+        return shown
+
+    live = execute(PYTHONPATH=f"{device}{os.pathsep}{ROOT}")
+    replayed = execute()
+    assert live[0][RECORD_MIME]["state"] == "live"
+    assert replayed[0][RECORD_MIME]["state"] == "recorded"
+    assert len(live) == 7
+    assert replayed[1:] == live[1:]
+    assert replayed[4]["image/png"] == PNG
 
 
-# ── Cells that fail ─────────────────────────────────────────────────────────────────────────────
-
-COUNTED = "open('runs', 'a').write('x')"
+PROFILING = textwrap.dedent("""\
+    %%cuda profiles
+    from insidetorch import timeline
+    a = torch.ones(8, 8)
+    with torch.profiler.profile() as profile:
+        a @ a
+    timeline(profile, name="one-product", alt="One product.")
+    """)
 
 
 @pytest.mark.slow
-def test_what_fails_is_tried_once_and_costs_the_chapter_one_more_process(device: Path) -> None:
+def test_a_profile_is_drawn_from_the_recording_and_its_trace_lies_beside_the_page(
+    device: Path, run
+) -> None:
+    """A profile of the CPU stands for one of a GPU: the recorder does not know the difference."""
+    recorder.record([script(SETUP, PROFILING)], device, say=lambda line: None)
+    folder = device / "recordings" / "demo"
+    shutil.copytree(folder, Path("recordings/demo"))
+    made = recordings.load(folder / "profiles.json")
+    (trace,) = made.artifacts
+    assert trace.file.startswith("profiles.one-product-")
+    assert "gzip" not in (folder / "profiles.json").read_text()  # the trace is in its own file
+
+    outputs = run(SETUP, PROFILING)
+    (shown,) = (out["data"] for out in outputs if TRACE_MIME in out.get("data", {}))
+    assert "One product." in shown["text/html"] and "<svg" in shown["text/html"]
+    site = traces.files([{"cells": [{"outputs": [{"data": shown}]}]}])
+    (path,) = (path for path in site if ".events." not in path)
+    assert f'href="../{path}" download' in shown["text/html"]
+    assert f'data-trace="{path}" data-title="one-product"' in shown["text/html"]
+    assert any(e["name"] == "aten::mm" for e in json.loads(site[path])["traceEvents"])
+
+    kept = Path("recordings/demo") / trace.file
+    content = kept.read_bytes()
+    kept.write_bytes(content + b"x")
+    with pytest.raises(BookError, match="was changed"):
+        run(SETUP, PROFILING)
+    kept.unlink()
+    with pytest.raises(BookError, match="is missing"):
+        run(SETUP, PROFILING)
+
+
+def test_a_link_to_a_trace_is_kept_and_no_other_place() -> None:
+    others = ("../traces/../a.json", "../recordings/a-12345678.json", "/traces/a.json")
+    for place in ("../traces/a-12345678.json", *others):
+        stays = place not in others
+        assert (f'href="{place}"' in sanitise.html(f'<a href="{place}">t</a>')) == stays
+        marker = f'<span class="it-viewer" data-trace="{place[3:]}" data-title="a&quot;>"></span>'
+        clean = sanitise.html(marker)
+        assert ("data-trace" in clean) == stays and "data-title" not in clean
+
+
+def test_a_file_that_is_no_trace_is_refused() -> None:
+    good = json.dumps({"traceEvents": [
+        {"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}
+    ]}).encode()  # fmt: skip
+    name = traces.packed(good, "a")["file"]
+    assert traces.unpacked(name, gzip.compress(good)) == traces.packed(good, "a")
+    for file, content in ((name, b"{}"), (name, gzip.compress(b"[]"))):
+        with pytest.raises(BookError, match="holds no trace"):
+            traces.unpacked(file, content)
+    with pytest.raises(BookError, match="another trace"):
+        traces.unpacked("a-00000000.json", gzip.compress(good))
+
+
+@pytest.mark.slow
+def test_a_failing_cell_spoils_no_other_and_a_second_run_goes_on(device: Path) -> None:
     book = script(
-        COUNTED,
-        "%%cuda raises\n1 / 0",
-        "%%cuda dies\nk = 1\n__import__('os')._exit(3)",
-        "%%cuda needs-it\nprint(k)",
-        "%%cuda last\nprint('last')",
+        "n = 4",
+        "%%cuda first\nfrom insidetorch.gpu.run_or_replay import record_data\n"
+        "record_data('d', {'x': [1, 2.5]})\nprint(n)",
+        "raise ValueError('only on this machine')",
+        "%%cuda fails\nprint('before')\n1 / 0",
+        "%%cuda dies\nimport os\nos._exit(3)",
+        "%%cuda large\nprint('x' * 3_000_000)",
+        "%%cuda two-gpus --gpus 2\n1",
+        "%%cuda last\nk = n + 1\nprint(k)",
+        "%%cuda uses-last\nk",
     )
-    runs = device / "notebooks" / "runs"
     said: list[str] = []
     outcome = recorder.record([book], device, say=said.append)
-    assert outcome.recorded == ["demo/last"]
-    assert runs.read_text() == "xx", "one process until it died, and one for the rest"
-    assert "needs what %%cuda dies makes" in outcome.failed["demo/needs-it"]
+    assert outcome.recorded == ["demo/first", "demo/last", "demo/uses-last"]
+    assert outcome.failed["demo/fails"] == "ZeroDivisionError: division by zero"
+    assert outcome.failed["demo/dies"] == "the process ended with 3 in dies"
+    assert "show less" in outcome.failed["demo/large"]
+    assert "2 GPUs" in outcome.skipped["demo/two-gpus"]
+    assert outcome.setup == {"demo/cell 3": "ValueError: only on this machine"}
 
-    again = recorder.record([book], device, say=said.append)
-    assert runs.read_text() == "xx", "nothing is left to try"
-    assert again.failed.keys() == outcome.failed.keys() and again.current == ["demo/last"]
-    assert "division by zero" in again.failed["demo/raises"]
-    assert "--retry" in again.failed["demo/raises"]
+    folder = device / "recordings" / "demo"
+    first = recordings.load(folder / "first.json")
+    assert first.data == {"d": {"x": [1, 2.5]}}
+    assert first.outputs[-1]["text"].endswith("4\n")
+    assert recordings.run_of(first, device / "recordings").machine == MACHINE
+    assert first.digest == recordings.chapter_digests(book.sources, lambda code: "")["first"]
 
-    mended = [{**cell, "source": cell["source"].replace("1 / 0", "1")} for cell in book.cells]
-    third = recorder.record([Script(book.doc, tuple(mended))], device, say=said.append)
-    assert third.recorded == ["demo/raises"], "other code is tried"
-    recorder.record([book], device, retry=True, say=said.append)
-    assert runs.read_text() == "xxxx"
-
-
-@pytest.mark.slow
-def test_a_cell_that_hangs_is_ended_and_not_tried_again(device: Path) -> None:
-    sleep = "__import__('time').sleep(600)"
-    book = script(f"%%cuda hangs\n{sleep}", "%%cuda one\nprint(1)")
-    outcome = recorder.record([book], device, limit=5, say=lambda line: None)
-    assert outcome.recorded == ["demo/one"]
-    assert outcome.failed["demo/hangs"] == "it did not end within 5 s"
-    said: list[str] = []
-    again = recorder.record([book], device, limit=5, say=said.append)
-    assert list(again.failed) == ["demo/hangs"]
-    assert not [line for line in said if line.startswith("  ")], "no cell runs"
-
-
-def test_a_process_that_does_not_start_is_no_failure_of_the_cells(
-    device: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(BookError, match=r"demo did not start \(.* ended with 1"):
-        recorder.record([script("%%cuda one\nprint(1)")], device, say=lambda line: None)
-    monkeypatch.undo()
-    assert json.loads((device / "_build" / "record-failed.json").read_text()) == {}
-
-
-# ── A box that kills ────────────────────────────────────────────────────────────────────────────
-
-
-def box(folder: Path, *scripts: Script) -> subprocess.Popen[str]:
-    """Unpack a bundle without wheels in `folder` and start it."""
-    (folder / "packages").mkdir(parents=True)
-    shutil.copy(ROOT / "insidetorch" / "recorder" / "on_the_box.py", folder / "record.py")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    cells = [{"doc": s.doc, "cells": list(s.cells)} for s in scripts]
-    about = {"schema": 1, "python": version, "book_commit": "b" * 40, "scripts": cells}
-    (folder / "bundle.json").write_text(json.dumps(about))
-    return subprocess.Popen(
-        [sys.executable, folder / "record.py", "--archive", folder / "kept" / "out.tar.gz"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not come to pass within two minutes")
-
-
-def alive(process: int) -> bool:
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
-SLEEPS = """\
-%%cuda sleeps
-import os, time
-open("pid.part", "w").write(str(os.getpid()))
-os.rename("pid.part", "pid")
-time.sleep(600)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_of_a_run_that_is_killed_the_chapters_before_come_home(
-    device: Path, end: signal.Signals
-) -> None:
-    folder = device / "box"
-    books = script("%%cuda one\nprint(1)"), script("%%cuda two\nprint(2)", SLEEPS, name="second")
-    process = box(folder, *books)
-    pid = folder / "notebooks" / "pid"
-    until(lambda: pid.is_file() or process.poll() is not None)
-    process.send_signal(end)
-    printed = process.communicate(timeout=60)[0]
-    assert "one: recorded" in printed and "sleeps …" in printed, "its lines were not flushed"
-    assert process.returncode != 0 and "Traceback" not in printed
-    worker = int(pid.read_text())
-    until(lambda: not alive(worker))
-    with tarfile.open(folder / "kept" / "out.tar.gz") as archive:
-        names = set(archive.getnames())
-    assert "recordings/demo/one.json" in names
-    assert ("recordings/second/two.json" in names) == (end is signal.SIGTERM)
-
-
-# ── What the box has ────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_machine_is_described_down_to_its_clocks(tmp_path: Path, monkeypatch) -> None:
-    import torch
-
-    smi = tmp_path / "nvidia-smi"
-    smi.write_text("#!/bin/sh\necho '570.1, 1980 MHz, 2619 MHz, 700.00 W'\necho 'x, x, x, x'\n")
-    smi.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    found = SimpleNamespace(
-        is_available=lambda: True, device_count=lambda: 1, get_device_name=lambda index: "GPU",
-        get_device_capability=lambda index: (9, 0),
-        get_device_properties=lambda index: SimpleNamespace(total_memory=2**33),
-    )  # fmt: skip
-    monkeypatch.setattr(torch, "cuda", found)
-    monkeypatch.setattr(torch.backends.cudnn, "version", lambda: 91002)
-    here = machine.machine()
-    assert here is not None
-    assert (here.driver, here.clocks, here.power, here.cudnn) == (
-        "570.1", "1980 MHz, memory 2619 MHz", "700.00 W", "91002",
-    )  # fmt: skip
-    smi.write_text("#!/bin/sh\necho '570.1, [N/A], [N/A], [N/A]'\n")
-    here = machine.machine()
-    assert here is not None and (here.driver, here.clocks, here.power) == ("570.1", "", "")
-
-
-def test_provenance_names_the_compiler_the_library_and_the_limits() -> None:
-    run = recordings.Run("20260101t000000z-simulated", "2026-01-01T00:00:00Z", "", MACHINE)
-    made = recordings.Recording("demo", "one", "0" * 64, run.id, 0.1, ())
-    shown = cuda.provenance(cuda.Label("one"), made, run)
-    for fact in ("Triton 3.7.0", "cuDNN 91002", "1980 MHz", "700.00 W"):
-        assert fact in shown.text and fact in shown.html
-
-
-def test_another_triton_or_cudnn_makes_a_recording_old(tmp_path: Path) -> None:
-    run = recordings.Run("20260101t000000z-simulated", "2026-01-01T00:00:00Z", "", MACHINE)
-    made = recordings.Recording("demo", "one", "0" * 64, run.id, 0.1, ())
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / f"run-{run.id}.json").write_bytes(recordings.write_run(run))
-    assert recorder.is_current(made, made.digest, replace(MACHINE, power="350 W"), tmp_path)
-    for change in ({"triton": "3.6.0"}, {"cudnn": "90000"}):
-        assert not recorder.is_current(made, made.digest, replace(MACHINE, **change), tmp_path)
-
-
-def test_a_box_without_a_compiler_says_so_at_the_start(device: Path, monkeypatch) -> None:
-    said: list[str] = []
-    monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(recorder, "tool", lambda *names: None)
-    recorder.record([], device, say=said.append)
-    assert "no C compiler" in said[1]
+    mended = [cell["source"].replace("1 / 0", "n / 8") for cell in book.cells]
+    del mended[4:7]
+    mended[1] = "%%cuda other\n1"
     said.clear()
-    monkeypatch.setattr(recorder, "tool", lambda *names: "/usr/bin/cc")
-    recorder.record([], device, say=said.append)
-    assert not [line for line in said if "no C compiler" in line]
+    outcome = recorder.record([script(*mended)], device, say=said.append)
+    assert outcome.recorded == ["demo/other", "demo/fails"]
+    assert outcome.current == ["demo/last", "demo/uses-last"]
+    assert any("demo/first.json belongs to no cell" in line for line in said)
+    outcome = recorder.record([script(*mended)], device, everything=True, say=said.append)
+    assert len(outcome.recorded) == 4
+    # Runs are named by the second, so the orphan's and this one may be the same.
+    used = {recordings.load(folder / f"{name}.json").run for name in ("first", "last")}
+    assert {path.name for path in folder.glob("run-*.json")} == {f"run-{id}.json" for id in used}
 
 
-# ── The book's cells ────────────────────────────────────────────────────────────────────────────
-
-PAGES = [*sorted((ROOT / "notebooks").glob("*.md")), *sorted((ROOT / "book").glob("*.md"))]
-
-
-def test_no_page_says_in_prose_what_is_recorded() -> None:
-    """Such a sentence is wrong from the first recording on, or until then."""
-    stale = re.compile(
-        r"(?:recorded|run|measured) (?:them |it )?(?:on one )?yet|has run there|"
-        r"(?:until|before)[^.]{0,60}has run"
-    )
-    for page in PAGES:
-        text = re.sub(r"(?s)```{code-cell}.*?\n```", "", page.read_text(encoding="utf-8"))
-        text = " ".join(text.split())
-        about = [s for s in re.split(r"(?<=[.:])\s", text) if re.search(r"GPU|[Cc]ells?\b", s)]
-        assert not [s for s in about if stale.search(s)], page.name
+def test_without_a_gpu_the_recorder_refuses_in_one_sentence(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(machine, "machine", lambda: None)
+    with pytest.raises(BookError, match="no CUDA device"):
+        recorder.record([script("%%cuda one\n1")], tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
-def test_what_is_recorded_for_other_cells_is_read_by_one() -> None:
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        kept = re.findall(r'record_data\("([^"]+)"', text)
-        assert not [name for name in kept if f'side_by_side("{name}"' not in text], page.name
+def test_an_unknown_chapter_is_named_with_those_there_are(device: Path) -> None:
+    with pytest.raises(BookError, match="'other' with CUDA cells; there are: demo"):
+        recorder.record(
+            [script("%%cuda one\n1"), script("1", name="x")], device, chapters=["other"]
+        )
+
+
+def test_another_machine_or_release_makes_a_recording_old(tmp_path: Path) -> None:
+    made = record(tmp_path, "%%cuda one\n1")
+    folder = tmp_path / "recordings"
+    assert recorder.is_current(made, made.digest, MACHINE, folder)
+    assert recorder.is_current(made, made.digest, replace(MACHINE, cpu="other"), folder)
+    assert not recorder.is_current(made, "0" * 64, MACHINE, folder)
+    assert not recorder.is_current(None, made.digest, MACHINE, folder)
+    for change in ({"torch": "2.14.0"}, {"gpus": ("other",)}, {"driver": "2"}):
+        assert not recorder.is_current(made, made.digest, replace(MACHINE, **change), folder)
+
+
+def timing(median: float, iqr: float, label: str = "add") -> dict[str, Any]:
+    entry = {"kind": "timing", "label": label, "median": median, "iqr": iqr}
+    return {"data": {"text/plain": f"{median}", RECORD_MIME: entry}, "metadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("took 3.25 ms on 4", "took 3.30 ms on 4", []),
+        ("took 3.25 ms on 4", "took 6.50 ms on 4", ["“took 3.25 ms on 4” → “took 6.50 ms on 4”"]),
+        ("1,000 nodes", "1e3 nodes", []),
+        ("a 1\nb 2", "a 1\nb 3", ["“b 2” → “b 3”"]),
+        ("same\n1", "other\n1", ["1 lines are new, 1 are gone"]),
+    ],
+)
+def test_numbers_that_moved_beyond_the_noise_are_told(
+    before: str, after: str, expected: list[str]
+) -> None:
+    def made(text: str) -> Recording:
+        outputs = ({"stream": "stdout", "text": text},)
+        return Recording("demo", "one", "0" * 64, RUN.id, 0.1, outputs)
+
+    assert recorder.changes(made(before), made(after)) == expected
+
+
+def test_a_timing_moved_if_it_left_its_spread() -> None:
+    def told(after: dict[str, Any]) -> list[str]:
+        old = Recording("demo", "one", "0" * 64, RUN.id, 0.1, (timing(1.0, 0.3),))
+        return recorder.changes(old, replace(old, outputs=(after,)))
+
+    assert told(timing(1.25, 0.1)) == [] and told(timing(1.05, 0.01)) == []
+    assert told(timing(2.0, 0.1)) == ["add: 1 s → 2 s (+100%)"]
+    assert told(timing(2.0, 0.1, label="other")) == []
+
+
+@pytest.mark.slow
+def test_the_books_recordings_fit_its_cells() -> None:
+    book = scripts(open_project(ROOT))
+    reached = cell_code.reached_in([ROOT])
+    assert recorder.orphans(book, ROOT / "recordings") == []
+    for entry in book:
+        for name, digest in recordings.chapter_digests(entry.sources, reached).items():
+            path = ROOT / "recordings" / entry.name / f"{name}.json"
+            assert not path.is_file() or recordings.load(path).digest == digest, path
+
+
+def test_the_books_commit_is_of_this_checkout(tmp_path: Path) -> None:
+    assert book_commit(tmp_path) == ""

@@ -121,6 +121,7 @@ def test_three_significant_digits(value, text):
     assert significant(value) == text
 
 
+@pytest.mark.slow
 def test_where_a_clock_waits_for_a_gpu_there_are_runs_enough_for_a_spread(monkeypatch):
     """Against a clock that takes long, PyTorch's timer makes one long run."""
 

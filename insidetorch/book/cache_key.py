@@ -23,12 +23,13 @@ from typing import Any
 from msgspec import to_builtins
 
 from insidetorch.book.modules import TOOLKIT
-from insidetorch.book.packages import versions
+from insidetorch.book.packages import installed, versions
 from insidetorch.book.project import Chapter, Project
 from insidetorch.book.reach import APART, Reach, Reached
 from insidetorch.claims import read_verdicts
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
+from insidetorch.files import digest, states, write
 
 _TAGS_THAT_EXECUTE = frozenset({"raises-exception"})
 _ASKS_DOCSTRINGS = re.compile(
@@ -71,10 +72,11 @@ class Key:
     """A chapter's cache key, and what it reaches.
 
     :param text: 32 hexadecimal digits.
+    :param reached: None for a key that was remembered.
     """
 
     text: str
-    reached: Reached
+    reached: Reached | None
 
 
 def keys(chapters: Sequence[Chapter], project: Project) -> dict[str, Key]:
@@ -97,6 +99,42 @@ def keys(chapters: Sequence[Chapter], project: Project) -> dict[str, Key]:
     finally:
         if collects:
             gc.enable()
+    return found
+
+
+def remembered(chapters: Sequence[Chapter], project: Project, memory: Path) -> dict[str, Key]:
+    """Return the keys of chapters, those of the last build where only prose changed since.
+
+    A key is used again if the cells are the same, and so are torch, the installed packages and
+    the times and sizes of all files of the book and the toolkit, its pages apart.
+
+    :param memory: the file that keeps the keys between builds.
+    """
+    pages = {str(project.root / f"{doc}.md") for doc in project.docs}
+    files = {**states(project.root), **states(TOOLKIT)}
+    others = sorted(item for item in files.items() if item[0] not in pages)
+    here = torch_facts(), installed(), os.environ.get("PYTORCH_SRC", "")
+    state = digest(here, others)
+    try:
+        kept = json.loads(memory.read_text(encoding="utf-8"))
+        known = dict(kept["keys"]) if kept["state"] == state else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        known = {}
+    cells = {
+        chapter.doc: digest([(cell["source"], cell["metadata"]) for cell in chapter.code_cells])
+        for chapter in chapters
+    }
+    found = {
+        doc: Key(str(known[doc][1]), None) for doc in cells if known.get(doc, [""])[0] == cells[doc]
+    }
+    found |= keys([chapter for chapter in chapters if chapter.doc not in found], project)
+    # A page that code reads counts for more than its cells.
+    plain = {
+        doc: [cells[doc], key.text]
+        for doc, key in found.items()
+        if key.reached is None or pages.isdisjoint(map(str, key.reached.files))
+    }
+    write(memory, json.dumps({"state": state, "keys": plain}))
     return found
 
 

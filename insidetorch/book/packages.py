@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import sysconfig
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,12 @@ def versions(imported: Iterable[str], installed: Installed | None = None) -> dic
             found[name] = version
             waiting += _names(here.requires(name))
     return {name: found[name] for name in sorted(found) if name not in OWN_FACTS}
+
+
+def installed() -> list[str]:
+    """Return what runs here: the version of Python, and each installed package with its version."""
+    folders = Path(sysconfig.get_path("purelib")).glob("*.dist-info")
+    return [sys.version, *sorted(path.name for path in folders)]
 
 
 def _names(requirements: Iterable[str]) -> list[str]:

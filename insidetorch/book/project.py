@@ -84,6 +84,11 @@ class Project:
         return self.build / "cache"
 
     @property
+    def usual_seconds(self) -> Path:
+        """The file that says how long each chapter took when its anchors were last accepted."""
+        return self.root / "data" / "seconds.json"
+
+    @property
     def stage(self) -> Path:
         return self.build / "stage"
 

@@ -85,6 +85,9 @@ def lock(book: Book, check: bool, yes: bool) -> None:
         click.echo(f"{lockfile.NAME} was left as it is; accept with `make lock` or --yes.")
         sys.exit(1)
     write(book.lock, text)
+    # For the order in which a build without a cache starts the chapters.
+    took = {entry["doc"]: round(entry.get("seconds", 0)) for entry in ledger["chapters"]}
+    write(book.project.usual_seconds, json.dumps(took, indent=1, sort_keys=True) + "\n")
     click.echo(f"{lockfile.NAME}: {len(anchors)} anchors on torch {tree.public}")
 
 

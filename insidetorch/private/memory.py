@@ -21,6 +21,7 @@ _STORAGE_USE_COUNT = Name("torch._C._storage_Use_Count")
 _DATA_ADDRESS = Name("torch._C._data_address")
 _LAZY_CLONE = Name("torch._lazy_clone")
 _IS_COW = Name("torch._C._is_cow_tensor")
+_BASE = Name("torch.Tensor._base", a_tensor)
 
 
 def tensor_address(tensor: torch.Tensor) -> int:
@@ -78,3 +79,12 @@ def is_copy_on_write(tensor: torch.Tensor) -> bool:
     `torch._C._is_cow_tensor`.
     """
     return bool(_IS_COW.get()(tensor))
+
+
+def root_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Return the tensor at the start of a chain of views, which autograd keeps; None for no view.
+
+    `Tensor._base`.
+    """
+    root: torch.Tensor | None = _BASE.of(tensor)
+    return root

@@ -8,11 +8,12 @@ import shutil
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from insidetorch.book.project import Chapter, Page, Project
+from insidetorch.files import digest
 from insidetorch.publish import shrink as lean_module
-from insidetorch.publish.kept import Kept, code, digest
+from insidetorch.publish.downloads import Download
+from insidetorch.publish.kept import Kept, code
 from insidetorch.publish.shrink import OPTIONS, lean
 from insidetorch.publish.viewer import PLACE as VIEWER
 from insidetorch.show import traces as traces_module
@@ -28,7 +29,7 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 def assemble(
     project: Project,
     rendered: Path,
-    downloads: Mapping[str, Mapping[str, Any]],
+    downloads: Mapping[str, Download],
     fresh: Iterable[str],
     wheel: Path | None,
     traces: Mapping[str, bytes],
@@ -72,7 +73,7 @@ def assemble(
         else:
             kept.put(name, content, path.read_bytes)
     for name, notebook in notebooks.items():
-        kept.put(name, digest(json.dumps(notebook)), partial(_indented, notebook))
+        kept.put(name, notebook.source, partial(_indented, notebook))
     others = {Path("_static") / path.name: path for path in made_lean.files}
     if wheel is not None:
         others[Path("_static") / wheel.name] = wheel
@@ -85,8 +86,8 @@ def assemble(
     return kept
 
 
-def _indented(notebook: Mapping[str, Any]) -> bytes:
-    return json.dumps(notebook, indent=1, ensure_ascii=False).encode()
+def _indented(notebook: Download) -> bytes:
+    return json.dumps(notebook.make(), indent=1, ensure_ascii=False).encode()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from insidetorch.book.project import Chapter, Project
 from insidetorch.facts import torch_facts
+from insidetorch.files import digest
 from insidetorch.publish.plain_markdown import TARGET, Place, plain
 from insidetorch.show.traces import TRACE_MIME
 
@@ -22,20 +24,36 @@ if importlib.util.find_spec("torch") is None:
 %pip install --quiet {{" ".join(packages)}}"""
 
 
+class Download(NamedTuple):
+    """A notebook to make.
+
+    :param source: the digest of all that it is made from.
+    """
+
+    source: str
+    make: Callable[[], dict[str, Any]]
+
+
 def downloads(
     project: Project,
     chapters: Sequence[Chapter],
     merged: Mapping[str, Mapping[str, Any]],
     wheel: Path | None,
-) -> dict[str, dict[str, Any]]:
+    sources: Mapping[str, str],
+) -> dict[str, Download]:
     """Return each chapter as a reader gets it: plain Markdown, outputs, a cell that installs.
 
     :param merged: chapter → notebook with its outputs.
     :param wheel: the toolkit's wheel, or None if the book has none.
+    :param sources: chapter → digest of what `merged` is made from, and of the code that makes it.
     """
     place = _places(project)
+    besides = wheel and wheel.name, project.address, project.config.get("title"), place
     return {
-        chapter.doc: _given(project, chapter, merged[chapter.doc], wheel, place)
+        chapter.doc: Download(
+            digest(sources[chapter.doc], *besides),
+            partial(_given, project, chapter, merged[chapter.doc], wheel, place),
+        )
         for chapter in chapters
     }
 

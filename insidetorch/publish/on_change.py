@@ -7,8 +7,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +17,13 @@ from rich.console import Console
 import insidetorch
 from insidetorch.book.project import open_project
 from insidetorch.errors import BookError
+from insidetorch.files import MADE, states
 from insidetorch.publish.pipeline import Options, build_book
 from insidetorch.publish.render import SphinxProcess
 
 SECONDS = 0.3
 """How often the files are looked at; what changes within that time is one edit."""
-_APART = frozenset({"_build", "__pycache__", "node_modules", "tests"})
+_APART = MADE | {"tests"}
 
 Files = dict[str, tuple[int, int]]
 
@@ -40,7 +40,7 @@ def watch(root: Path, options: Options, console: Console) -> None:
     folders = {root.resolve(), toolkit}
 
     def look() -> Files:
-        return {name: state for folder in folders for name, state in seen(folder).items()}
+        return {name: state for folder in folders for name, state in states(folder, _APART).items()}
 
     sphinx = SphinxProcess(open_project(root))
     try:
@@ -64,16 +64,6 @@ def watch(root: Path, options: Options, console: Console) -> None:
         sphinx.close()
 
 
-def seen(folder: Path) -> Files:
-    """Return the files below a folder with their times and sizes, apart from what is made."""
-    found = {}
-    for entry in _files(folder):
-        with suppress(OSError):  # it was removed meanwhile
-            state = entry.stat()
-            found[entry.path] = (state.st_mtime_ns, state.st_size)
-    return found
-
-
 def wait(look: Callable[[], Files], before: Files, seconds: float = SECONDS) -> list[str]:
     """Wait for an edit that lasts; return the names of the files that it changed.
 
@@ -88,20 +78,6 @@ def wait(look: Callable[[], Files], before: Files, seconds: float = SECONDS) -> 
         if now == last and now != before:
             return sorted(n for n in {*now, *before} if now.get(n) != before.get(n))
         last = now
-
-
-def _files(folder: Path | str) -> Iterator[os.DirEntry[str]]:
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:  # it was removed meanwhile
-        return
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name in _APART:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(entry.path)
-        elif entry.is_file():
-            yield entry
 
 
 def _build(root: Path, options: Options, console: Console, sphinx: SphinxProcess) -> int:

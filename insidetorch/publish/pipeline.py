@@ -13,19 +13,22 @@ from rich.console import Console
 
 from insidetorch.book import ledger as ledger_file
 from insidetorch.book.cache import Cache, CorruptEntry
-from insidetorch.book.cache_key import Key, keys, undeclared
+from insidetorch.book.cache_key import Key, keys, remembered, undeclared
 from insidetorch.book.lock import build_lock
+from insidetorch.book.modules import TOOLKIT
+from insidetorch.book.packages import installed
 from insidetorch.book.parsed import Parsed
 from insidetorch.book.project import Chapter, Project
 from insidetorch.book.runs import Failure, Run
 from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import cores
-from insidetorch.files import write
+from insidetorch.files import digest, write
 from insidetorch.publish import assemble as publish
 from insidetorch.publish import downloads as readers
 from insidetorch.publish import notebook_forms as notebooks
 from insidetorch.publish.failures import Unsaid, where, why
+from insidetorch.publish.kept import code
 from insidetorch.publish.preflight import check_graphviz, check_torch
 from insidetorch.publish.progress import ChapterProgress, say_failures
 from insidetorch.publish.render import Renderer, SphinxProcess
@@ -80,6 +83,7 @@ class _Outcome:
         self.executed[doc] = run.notebook
         self.fresh.add(doc)
         failure = run.failure
+        assert key.reached is not None
         if failure is None and (said := undeclared(run.opened, key.reached, self.project)):
             failure = Failure(None, None, "Undeclared", " ".join(said))
         if failure is None:
@@ -151,7 +155,8 @@ def build_book(
         renderer.open()
         path = project.build / "ledger.json"
         before = ledger_file.read(path)
-        if stage(project, pages, merged):
+        sources = _sources(chapters, merged, outcome)
+        if stage(project, pages, merged, sources):
             before = None
         ledger = ledger_file.ledger(entries, before)
         write(path, json.dumps(ledger, indent=1, ensure_ascii=False))
@@ -161,7 +166,7 @@ def build_book(
         if isinstance(wheel, str):
             problems.append(wheel)
             wheel = None
-        downloads = readers.downloads(project, chapters, merged, wheel)
+        downloads = readers.downloads(project, chapters, merged, wheel, sources)
         traces = files(merged.values())
         shown_by = viewer(project.cache, console.print) if traces else None
         if traces and shown_by is None:
@@ -204,7 +209,8 @@ def _execute(
     unsaid: Unsaid,
 ) -> _Outcome:
     cache = Cache(project.cache / "executed")
-    outcome = _Outcome(project, keys(chapters, project), cache, unsaid)
+    known_keys = remembered(chapters, project, project.cache / "keys.json")
+    outcome = _Outcome(project, known_keys, cache, unsaid)
     for chapter in chapters:
         if options.force:
             continue
@@ -223,17 +229,46 @@ def _execute(
     if to_run:
         from insidetorch.run.execute import execute, longest_first
 
+        outcome.keys |= keys(to_run, project)
         sphinx.start()
         workers = min(options.workers or cores(), len(to_run))
         console.print(
             f"Executing {len(to_run)} of {len(chapters)} chapters, {workers} at a time",
             highlight=False,
         )
-        seconds = {chapter.doc: outcome.cache.seconds(chapter.doc) for chapter in to_run}
+        usual = _usual(project)
+        seconds = {
+            chapter.doc: outcome.cache.seconds(chapter.doc) or usual.get(chapter.doc)
+            for chapter in to_run
+        }
         progress = ChapterProgress(console, outcome)
         with progress.shown():
             execute(longest_first(to_run, seconds), project, workers, progress)
     return outcome
+
+
+def _usual(project: Project) -> dict[str, float]:
+    """Return how long chapters take elsewhere: a hint for a build that has not run them yet."""
+    try:
+        return dict(json.loads(project.usual_seconds.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _sources(
+    chapters: list[Chapter], merged: Mapping[str, Mapping[str, Any]], outcome: _Outcome
+) -> dict[str, str]:
+    """Return, by document, what a chapter's notebook is made from and the code that makes it."""
+    made_by = digest(installed(), code(map(str, sorted(TOOLKIT.rglob("*.py")))))
+    return {
+        chapter.doc: digest(
+            made_by,
+            chapter.text,
+            outcome.keys[chapter.doc].text,
+            merged[chapter.doc]["metadata"].get("insidetorch"),
+        )
+        for chapter in chapters
+    }
 
 
 def _chapter_problems(

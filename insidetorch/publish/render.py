@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import insidetorch
+from insidetorch.book.packages import installed
 from insidetorch.book.project import Page, Project, heading
 from insidetorch.files import write
 from insidetorch.processes import environment
@@ -160,8 +160,7 @@ class Renderer:
         digest = hashlib.sha256()
         for page in pages:
             digest.update(f"{page.doc}\0{heading(page.text)}\0".encode())
-        packages = sorted(Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
-        digest.update("\0".join([sys.version, *(path.name for path in packages)]).encode())
+        digest.update("\0".join(installed()).encode())
         for path in self._watched():
             digest.update(f"{path}\0".encode() + path.read_bytes())
         return digest.hexdigest()

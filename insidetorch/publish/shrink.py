@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import tinycss2
 
-from insidetorch.files import write_changed
-from insidetorch.publish.kept import code, digest
+from insidetorch.files import digest, write_changed
+from insidetorch.publish.kept import code
 
 T = TypeVar("T")
 

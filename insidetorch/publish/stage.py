@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,25 +13,39 @@ from urllib.parse import urlsplit
 import yaml
 
 from insidetorch.book.project import Chapter, Page, Project
-from insidetorch.files import write_changed
+from insidetorch.files import digest, write_changed
+from insidetorch.publish.kept import Made
 from insidetorch.publish.notebook_forms import for_site, retarget
 
 
 def stage(
-    project: Project, pages: Sequence[Page], notebooks: Mapping[str, Mapping[str, Any]]
+    project: Project,
+    pages: Sequence[Page],
+    notebooks: Mapping[str, Mapping[str, Any]],
+    sources: Mapping[str, str],
 ) -> bool:
     """Bring the stage up to date: write what changed, remove what is gone.
 
     :param notebooks: document → notebook with its outputs, for every chapter.
+    :param sources: document → digest of what its notebook is made from, and of the code that
+        makes it.
     :return: whether anything changed.
     """
     changed = False
     wanted = dict(_files(project, pages, notebooks))
+    made, every = Made(project.cache / "staged.json"), sorted(notebooks)
     for name, content in wanted.items():
         path = project.stage / name
         if path.is_dir():
             raise IsADirectoryError(path)
-        changed |= write_changed(path, content)
+        if isinstance(content, bytes):
+            changed |= write_changed(path, content)
+            continue
+        source = digest(sources[name.removesuffix(".ipynb")], every)
+        if not made.same(name, source, path):
+            changed |= write_changed(path, content())
+        made.note(name, source, path)
+    made.keep()
     for path in sorted(project.stage.rglob("*"), reverse=True):
         if path.is_dir():
             if not any(path.iterdir()):
@@ -43,20 +58,23 @@ def stage(
 
 def _files(
     project: Project, pages: Sequence[Page], notebooks: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, bytes]]:
+) -> Iterator[tuple[str, bytes | Callable[[], bytes]]]:
     chapters = {page.doc for page in pages if isinstance(page, Chapter)}
     for name in sorted(_assets(project, pages)):
         yield name, (project.root / name).read_bytes()
     for page in pages:
         if isinstance(page, Chapter):
-            shown = for_site(notebooks[page.doc], page.doc, chapters)
-            text = json.dumps(shown, ensure_ascii=False, sort_keys=True)
-            yield f"{page.doc}.ipynb", text.encode()
+            yield f"{page.doc}.ipynb", partial(_shown, notebooks[page.doc], page.doc, chapters)
         else:
             yield f"{page.doc}.md", retarget(page.text, page.doc, chapters).encode()
     yield "_toc.yml", (project.root / "_toc.yml").read_bytes()
     text = yaml.safe_dump(_config(project), allow_unicode=True, sort_keys=False)
     yield "_config.yml", text.encode()
+
+
+def _shown(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -> bytes:
+    shown = for_site(notebook, doc, chapters)
+    return json.dumps(shown, ensure_ascii=False, sort_keys=True).encode()
 
 
 def _config(project: Project) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 from insidetorch.errors import BookError
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.drift_data import DriftData, read_drift
-from insidetorch.site.places import GENERATED, Places, book_folder, titles
+from insidetorch.site.places import GENERATED, Place, Places, book_folder, titles
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,19 @@ class PageContext:
         if doc not in self.app.env.found_docs:
             return ""
         return str(self.app.builder.get_relative_uri(self.doc, doc)) + (anchor and f"#{anchor}")
+
+    def placed(self, file: str, doc: str, label: str, purpose: str) -> Place | None:
+        """Return the place of a label in a document; complain of the file's entry if it has none.
+
+        :param purpose: what the label should do, for the complaint.
+        """
+        place = self.places.find(label)
+        if place is not None and place.doc == doc:
+            return place
+        self.complain(
+            f"{file}: {doc} has no label {label!r}, which should {purpose}; mend the entry."
+        )
+        return None
 
     def complain(self, problem: str) -> None:
         """Say what is wrong with what the part is made from."""

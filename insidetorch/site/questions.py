@@ -50,13 +50,8 @@ def html(page: PageContext) -> str:
     """Return the questions that have their sections; complain of the others."""
     found = []
     for question in read_questions(page.source / FILE):
-        place = page.places.find(question.anchor)
-        if place is None or place.doc != question.chapter:
-            page.complain(
-                f"{FILE}: {question.chapter} has no label {question.anchor!r}, which should "
-                f"answer {question.question!r}; mend the entry."
-            )
-        else:
+        purpose = f"answer {question.question!r}"
+        if place := page.placed(FILE, question.chapter, question.anchor, purpose):
             found.append((question, place))
     return answered(found, in_order(page.app.env), page.link)
 

@@ -20,7 +20,7 @@ from insidetorch.watch.modes import each_call
 from insidetorch.watch.ops import record
 
 POLICIES = ("lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote")
-_DEVICES = {"cpu": 0, "cuda": 1}  # c10::DeviceType
+_DEVICES = {"cpu": 0, "cuda": 1, "xpu": 12, "mps": 13, "mtia": 20}  # c10::DeviceType
 _WRAPPER = re.compile(
     rb"13WrapFunction_ILNS0_10CastPolicyE(\d)ELN3c1010DeviceTypeE(\d+)E"
     rb"[^\0]*?4_ops(\d+)(\w+?)4callE"
@@ -55,7 +55,7 @@ def policies(device: str) -> dict[str, str]:
     from the symbols of the library; an operator whose kernel is no instance of the template
     has the policy ``other``.
 
-    :param device: ``"cpu"`` or ``"cuda"``.
+    :param device: such as ``"cpu"`` or ``"cuda"``.
     :raises BookError: another device, or a library without symbols.
     """
     if device not in _DEVICES:

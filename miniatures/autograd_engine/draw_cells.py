@@ -30,7 +30,7 @@ def draw_cells(
     :param caption: with `name`, as `figure` takes them.
     """
     most = max(len(row) for row in rows.values())
-    wide, high, step = 5.2 / most, 0.46, 0.86
+    wide, high, step = 5.2 / most, 0.4, 0.72
     head = 0.3 * (bool(legend) + bool(top))
     with style():
         fig, ax = plt.subplots(figsize=(5.2, len(rows) * step + head))

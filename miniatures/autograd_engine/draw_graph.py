@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = {"waits": "ink", "in the queue": "a", "runs": "b", "has run": "c"}
-_WIDE, _HIGH, _ROW = 2.3, 0.46, 0.68
+_WIDE, _HIGH, _ROW = 2.3, 0.42, 0.58
 
 
 def draw_state(

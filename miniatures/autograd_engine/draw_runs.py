@@ -50,7 +50,7 @@ def draw_lanes(
 def draw_saved(counts: Mapping[str, Sequence[int]], caption: str = "", name: str = "") -> Display:
     """Plot how many saved tensors are alive after each node of a pass."""
     with style():
-        fig, ax = plt.subplots(figsize=(5.2, 2.6))
+        fig, ax = plt.subplots(figsize=(5.2, 1.9))
         for mark, (line, alive) in zip("os", counts.items(), strict=False):
             ax.plot(range(len(alive)), alive, marker=mark, label=line)
         ax.set(xlabel="nodes that have run", ylabel="saved tensors alive", ylim=(-0.3, None))

@@ -80,6 +80,7 @@ for levels in {levels}:
     except RuntimeError as error:
         print(error, flush=True)
     os._exit(0)
+os._exit(0)  # the engine's thread and the end of Python can race: an abort at exit
 """
     command = [sys.executable, "-W", "ignore", "-c", program]
     done = run(command, env=environment(CUDA_VISIBLE_DEVICES=""))

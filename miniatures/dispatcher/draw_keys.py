@@ -19,7 +19,11 @@ PLUS = Kind("c", "+", "the thread adds it")
 MINUS = Kind("f", "−", "the thread takes it away")
 ASIDE = Kind("", "↷", "this operator lets it fall through")
 BACKEND = Kind("e", "●", "a backend bit")
-LIFTED = Kind("d", "○", "no longer added, or no longer taken away")
+DROPPED = Kind("d", "(+)", "no longer added")
+LIFTED = Kind("e", "(−)", "no longer taken away")
+ALONG = {"AutogradOther": "Autograd", "AutogradNestedTensor": "Autograd",
+         "PythonTLSSnapshot": "Python"}  # fmt: skip
+"""Bits that modes change together with another one: a picture shows that one."""
 WORDS = {
     "AutocastCPU": "lower precision (autocast)",
     "AutogradCPU": "gradients (autograd)",
@@ -32,7 +36,7 @@ WORDS = {
 
 FATES = {
     "excluded": Kind("", "off", "switched off on this thread"),
-    "falls through": Kind("", "↷", "steps aside: nothing to do for this operator"),
+    "falls through": Kind("", "↷", "falls through: nothing to do for this operator"),
     "runs first": Kind("b", "1st", "runs first, and hands the call on"),
     "runs next": Kind("a", "2nd", "runs next"),
     "not reached": Kind("", "–", "not reached"),
@@ -110,7 +114,8 @@ def changes(found: Mapping[str, Sequence[str]], **picture: Any) -> Display:
     """
     names = {word[1:] for texts in found.values() for text in texts for word in text.split()}
     every = functionalities((1 << 64) - 1)
-    rows = [name for name in reversed(every) if name in names - {""}]
+    rows = [name for name in reversed(every)
+            if name in names and ALONG.get(name) not in names]  # fmt: skip
 
     def cell(row: str, column: str) -> Kind | None:
         includes, excludes, tensor = (text.split() for text in found[column])
@@ -119,15 +124,15 @@ def changes(found: Mapping[str, Sequence[str]], **picture: Any) -> Display:
         if f"+{row}" in excludes:
             return MINUS
         if f"−{row}" in includes + excludes:
-            return LIFTED
+            return DROPPED if f"−{row}" in includes else LIFTED
         return IN if f"+{row}" in tensor else None
 
     columns = list(found)
-    kinds = [PLUS, MINUS, LIFTED, Kind("a", "●", "a tensor inside carries it")]
+    kinds = [PLUS, MINUS, DROPPED, LIFTED, Kind("a", "●", "a tensor inside carries it")]
 
     def shown(row: str, column: str) -> Kind | None:
         kind = cell(row, column)
-        return kinds[3] if kind is IN else kind
+        return kinds[-1] if kind is IN else kind
 
     alt = in_words(rows, columns, shown)
     return grid(rows, columns, shown, alt=alt, legend=kinds, **picture)

@@ -13,8 +13,9 @@ from miniatures.dispatcher.draw_grid import Kind, grid, in_words
 
 ONE = Kind("a", "one", "a kernel for this place alone")
 MANY = Kind("c", "many", "one kernel that fills many places")
+COMPOSITE = Kind("d", "parts", "one that fills many, and calls other operators")
 ALL = Kind("e", "all", "one function for all operators")
-ASIDE = Kind("", "↷", "steps aside")
+ASIDE = Kind("", "↷", "falls through")
 
 
 def place(operator: str, key: str) -> Kind | None:
@@ -24,7 +25,7 @@ def place(operator: str, key: str) -> Kind | None:
         return None
     if where.startswith("fallthrough"):
         return ASIDE
-    return {"kernel": ONE, "backend fallback": ALL}.get(rule, MANY)
+    return {"kernel": ONE, "backend fallback": ALL, "math kernel": COMPOSITE}.get(rule, MANY)
 
 
 def table_grid(operators: Sequence[str], keys: Sequence[str], **picture: Any) -> Display:

@@ -17,12 +17,25 @@ from torch import Tensor
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.private.keys import key_bits, keys_behind, runtime_keys, thread_sets
+from insidetorch.private.name import Name
 from insidetorch.private.tables import computed_table, kernel_library, registrations
 from insidetorch.watch.modes import each_call
 from miniatures.dispatcher.tables import Dispatcher, Kernel, Keys, Operator, aliases
 from miniatures.dispatcher.watch_codegen import tables
 
 AUTOGRAD_BY_HAND = ("AutogradOther", "AutogradNestedTensor")
+
+
+_DANGLING = Name("torch._C._dispatch_find_dangling_impls")
+
+
+def undefined_kernels() -> list[str]:
+    """Return the names under which kernels were registered that nobody has defined.
+
+    `torch._C._dispatch_find_dangling_impls`.
+    """
+    lines = [line for text in _DANGLING.get()() for line in text.splitlines()]
+    return sorted(line.removeprefix("name: ") for line in lines if line.startswith("name: "))
 
 
 def union(*tensors: Tensor) -> int:

@@ -284,7 +284,8 @@ def perf(program: str, library: str = "libtorch_cpu.so", rows: int = 6) -> Seen:
     with _folder() as folder:
         data = Path(folder, "perf.data")
         path = _script(folder, program)
-        done = _run(["perf", "record", "-q", "-e", "task-clock", "-o", data, sys.executable, path])
+        options = ["-q", "-e", "task-clock", "-o", data]
+        done = _run(["perf", "record", *options, sys.executable, path], OMP_NUM_THREADS="1")
         if done.returncode or not data.exists():
             said = (done.stdout.strip().splitlines() or ["no reason given"])[-1]
             return absent(title, f"the system refused it ({said.strip()})")

@@ -52,6 +52,35 @@ def fresh(program: str, **env: str) -> Any:
     return json.loads(run(program, **env).stdout.splitlines()[-1])
 
 
+_EACH = """
+import contextlib, io, json, os, signal, sys, torch
+for program in PROGRAMS:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(program, {})
+        with os.fdopen(writer, "w") as pipe:
+            pipe.write(said.getvalue())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        lines = pipe.read().splitlines()
+    os.waitpid(child, 0)
+    print(lines[-1] if lines else "null", flush=True)
+"""
+
+
+def each_after_import(*programs: str, **env: str) -> list[Any]:
+    """Import torch in one new process and run each program in a forked child of it.
+
+    :return: of each the last line that it prints, read as JSON.
+    """
+    lines = run(f"PROGRAMS = {list(programs)!r}\n{_EACH}", **env).stdout.splitlines()
+    return [json.loads(line) for line in lines[-len(programs) :]]
+
+
 # ── The loader ──────────────────────────────────────────────────────────────────────────────────
 
 _ANSWER = re.compile(r"binding file (\S+) \[0\] to (\S+) \[0\]: normal symbol `(\S+)'")
@@ -157,15 +186,25 @@ from insidetorch.private.imports import answer_fork_check, extension, variable_f
 ctypes.CDLL(f"{TORCH}/lib/libtorch_global_deps.so", mode=ctypes.RTLD_GLOBAL)
 """
 
-_OPERATORS = """
-library = ctypes.CDLL(f"{TORCH}/lib/libtorch_cpu.so")
-dispatcher = library._ZN3c1010Dispatcher13realSingletonEv
-dispatcher.restype = ctypes.c_void_p
-names = library._ZN3c1010Dispatcher13getAllOpNamesEv
-names.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-vector = (ctypes.c_size_t * 3)()  # std::vector: begin, end, capacity
-names(vector, dispatcher())
+OPERATOR_COUNT = """
+import ctypes, json, sys
 words = ctypes.sizeof(ctypes.c_size_t)
+def operator_names():  # a std::vector: begin, end, capacity
+    library = ctypes.CDLL(f"{TORCH}/lib/libtorch_cpu.so")
+    dispatcher = library._ZN3c1010Dispatcher13realSingletonEv
+    dispatcher.restype = ctypes.c_void_p
+    names = library._ZN3c1010Dispatcher13getAllOpNamesEv
+    names.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    vector = (ctypes.c_size_t * 3)()
+    names(vector, dispatcher())
+    return vector
+def operator_count():
+    vector = operator_names()
+    return (vector[1] - vector[0]) // (8 * words)
+"""
+
+_OPERATORS = """
+vector = operator_names()
 def text(string):  # std::string: where it begins, how long it is, room for a short one
     start, length = (ctypes.c_size_t * 2).from_address(string)
     return ctypes.string_at(start, length).decode()
@@ -229,7 +268,7 @@ def operators_of_constructors() -> tuple[list[str], bool]:
 
     :return: names as ``aten::add.Tensor``, and whether torch was imported after all.
     """
-    found, imported = fresh(_DEPENDENCIES + _OPERATORS)
+    found, imported = fresh(_DEPENDENCIES + OPERATOR_COUNT + _OPERATORS)
     return sorted(found), imported
 
 

@@ -153,6 +153,25 @@ def functions_entered(call: Callable[[], object]) -> list[str]:
     return names[1:]
 
 
+def instructions(call: Callable[[], object]) -> int:
+    """Return how many instructions Python executes in `call`."""
+    count = 0
+
+    def watch(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
 def identity_with(count: int, kind: str = "forward_hook") -> nn.Module:
     """Return a module that gives back its input, with `count` hooks of a kind that do nothing.
 
@@ -206,10 +225,15 @@ def allocated(function: Callable[[], object]) -> Bytes:
 
     Releasing what was held before makes `kept` and `peak` smaller.
     """
-    with _quiet():
-        events = memory_events(function)
+    events = byte_events(function)
     levels = list(accumulate(events, initial=0))
     return Bytes(sum(size for size in events if size > 0), levels[-1], max(levels))
+
+
+def byte_events(function: Callable[[], object]) -> list[int]:
+    """Run `function` and return the bytes that it asks of the CPU, and gives back, in order."""
+    with _quiet():
+        return list(memory_events(function))
 
 
 @contextmanager

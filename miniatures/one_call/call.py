@@ -38,7 +38,7 @@ class Operator:
         return self.run(keys, *args)
 
     def run(self, keys: set[str], *args: Any) -> Any:
-        """Look up and call. A key without a kernel falls through."""
+        """Look up and call. A key without a kernel is passed over."""
         key = next(key for key in self.kernels if key in keys)
         return self.kernels[key](keys, *args)
 

@@ -105,6 +105,73 @@ def theirs(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     raise AssertionError(f"torch.{name} reached no operator")
 
 
+def verdicts_of(
+    signatures: Sequence[Signature], calls: Mapping[str, tuple[Sequence[Any], Mapping[str, Any]]]
+) -> dict[tuple[int, int], tuple[str, str]]:
+    """Return what each signature says to each call, the first that is tried first, in few words.
+
+    The second text is a colour of the book: green for what fits, orange for what does not.
+    """
+    tried = sorted(signatures, key=lambda one: one.deprecated)
+    said: dict[tuple[int, int], tuple[str, str]] = {}
+    for row, (args, kwargs) in enumerate(calls.values()):
+        for column, one in enumerate(tried):
+            try:
+                one.bind(args, kwargs)
+            except TypeError as problem:
+                said[row, column] = (_short(str(problem)), "b")
+            else:
+                said[row, column] = ("fits", "c")
+                break
+        else:
+            continue
+    return said
+
+
+def _short(problem: str) -> str:
+    for pattern, words in (
+        (r"argument '(\w+)'.* must be (\w+)", r"\1 is no \2"),
+        (r"positional arguments? but (\d)", r"\1 are too many"),
+        (r"takes .* but (\d) were", r"\1 are too many"),
+        (r'missing .*: "(\w+)', r"\1 is missing"),
+        (r"unexpected keyword argument '(\w+)'", r"knows no \1"),
+    ):
+        found = re.search(pattern, problem)
+        if found:
+            return found.expand(words)
+    return problem
+
+
+def promoted(*operands: Any) -> torch.dtype:
+    """Return the type of a sum by the rule of priorities and categories.
+
+    Priorities: tensors with dimensions, tensors without, numbers. The highest one decides, unless
+    a lower one brings a higher category. A floating type that becomes complex keeps its size.
+    """
+    default = torch.get_default_dtype()
+    of_number = {bool: torch.bool, int: torch.int64, float: default, complex: default.to_complex()}
+    met: list[torch.dtype | None] = [None, None, None]
+    for one in operands:
+        is_tensor = isinstance(one, torch.Tensor)
+        place = (0 if one.dim() else 1) if is_tensor else 2
+        dtype, before = one.dtype if is_tensor else of_number[type(one)], met[place]
+        met[place] = dtype if before is None else torch.promote_types(before, dtype)
+    result: torch.dtype | None = None
+    for found in met:
+        if found is None or (result is not None and _category(found) <= _category(result)):
+            continue
+        keeps = result is not None and result.is_floating_point and found.is_complex
+        result = result.to_complex() if keeps and result is not None else found
+    assert result is not None
+    return result
+
+
+def _category(dtype: torch.dtype) -> int:
+    if dtype.is_complex:
+        return 3
+    return 2 if dtype.is_floating_point else int(dtype != torch.bool)
+
+
 class _Reached(Exception):
     """An operator was reached; its name is the text."""
 

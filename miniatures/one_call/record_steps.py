@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP
+from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP, WIDE_CALLS
 from miniatures.one_call.recorded_steps import store
 from miniatures.one_call.watch_steps import request, stepped
 
@@ -14,7 +14,7 @@ def main() -> None:
     wide = {"ATEN_CPU_CAPABILITY": "avx512"}
     requests = [
         (request(*CALLS.values(), setup=SETUP, decode=KERNEL), {}),
-        (request("r = torch.add(a, b)", setup=SETUP + FORCED, decode=KERNEL), wide),
+        (request(*WIDE_CALLS.values(), setup=SETUP + FORCED, decode=KERNEL), wide),
     ]
     store({(asked, json.dumps(had)): stepped(asked, had) for asked, had in requests})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from insidetorch.display import Display
+from insidetorch.display import Display, marked
 from insidetorch.errors import BookError
 from insidetorch.show.listings import listing
 from miniatures.dispatcher.watch_codegen import tables
@@ -128,7 +129,13 @@ def function(files: Mapping[str, str], name: str, beginning: str) -> tuple[str, 
 
 
 def show(
-    files: Mapping[str, str], name: str, beginning: str, *, start: str = "", end: str = ""
+    files: Mapping[str, str],
+    name: str,
+    beginning: str,
+    *,
+    start: str = "",
+    end: str = "",
+    notes: Mapping[str, str] | None = None,
 ) -> Display:
     """Show a definition in the generated files, without what only debug builds compile.
 
@@ -136,10 +143,11 @@ def show(
 
     :param start: begin with the first line that holds this text.
     :param end: stop at the first line, from there on, that holds this text.
+    :param notes: text on a shown line → what that line decides, as `source` has them.
     :raises BookError: the definition or a text is not there.
     """
     file, code, number = function(files, name, beginning)
-    return listing(
+    shown = listing(
         code,
         name,
         place=file,
@@ -150,6 +158,37 @@ def show(
         first=number if file.startswith(WHOLE) else None,
         width=74,
     )
+    return _noted(shown, notes) if notes else shown
+
+
+def _noted(shown: Display, notes: Mapping[str, str]) -> Display:
+    """Return a listing with numbers at some of its lines, and the notes below, in that order."""
+    before, begin, rest = shown.html.partition("<pre")
+    code, end, after = rest.partition("</pre>")
+    lines, found = code.split("\n"), dict[int, str]()
+    plain = [html.unescape(re.sub(r"<[^>]*>", "", line.rpartition('">')[2] if not at else line))
+             for at, line in enumerate(lines)]  # fmt: skip
+    for text, note in notes.items():
+        at = next((n for n, line in enumerate(plain) if text in line and n not in found), None)
+        if at is None:
+            raise BookError(f"No shown line has {text!r}: give its note a text of another line.")
+        found[at] = note
+    for number, at in enumerate(sorted(found), start=1):
+        lines[at] += f'<span class="it-note" data-note="{number}"></span>'
+    words = [found[at] for at in sorted(found)]
+    listed = f'<ol class="it-notes">{"".join(f"<li>{marked(one)}</li>" for one in words)}</ol>'
+    code, after = "\n".join(lines), after.replace("</figure>", f"{listed}</figure>")
+    said = "\n".join(f"{number}. {one}" for number, one in enumerate(words, start=1))
+    return Display(f"{before}{begin}{code}{end}{after}", f"{shown.text}\n{said}", shown.record)
+
+
+def entries_of(file: str) -> list[dict[str, Any]]:
+    """Return the entries of a list that the generator reads, such as ``native_functions.yaml``."""
+    import yaml
+
+    packaged = Path(str(import_module("torchgen").__file__)).parent / "packaged/ATen/native"
+    entries: list[dict[str, Any]] = yaml.safe_load((packaged / file).read_text(encoding="utf-8"))
+    return entries
 
 
 def registered(dump: str, files: Mapping[str, str]) -> list[tuple[str, str, int, str]]:

@@ -90,6 +90,23 @@ def first(trace: Sequence[Step], function: str) -> int:
     raise BookError(f"The trace has no instruction of {function}: name a function that it runs.")
 
 
+def runs(trace: Sequence[Step], function: str) -> bool:
+    """Tell whether a trace has an instruction of a function, by the end of its name."""
+    return any(step.function.endswith(function) for step in trace)
+
+
+def lock_given_back(trace: Sequence[Step]) -> list[tuple[int, int]]:
+    """Return the spans in which Python's lock is given back: first instruction, and the end."""
+    free, begun = list[tuple[int, int]](), -1
+    for number, step in enumerate(trace):
+        if begun < 0 and step.function == "PyEval_SaveThread":
+            begun = number
+        elif begun >= 0 and re.fullmatch(r"PyEval_(Restore|Acquire)Thread|take_gil", step.function):
+            free.append((begun, number))
+            begun = -1
+    return free
+
+
 def way(trace: Sequence[Step]) -> list[str]:
     """Return which of the functions that the miniature has too a call passes, in order."""
     names = ("THPVariable_add", "call", "VariableType::add_Tensor", "redispatch",
@@ -172,10 +189,12 @@ def stepped(asked: str, environment: Mapping[str, str] | None) -> dict[str, Any]
     return told
 
 
-def threads_after(*sizes: int) -> list[int]:
-    """Add tensors of these sizes, one after the other, with two threads allowed.
+def threads_after(*sizes: int, call: str = "add(a, a)") -> list[int]:
+    """Call a function of torch for tensors of these sizes in turn, with two threads allowed.
 
     Return how many threads the process has got for it, each time.
+
+    :param call: what to call, with `a` for the tensor.
     """
     program = f"""
 import os, torch
@@ -183,8 +202,8 @@ torch.set_num_threads(2)
 count = lambda: len(os.listdir("/proc/self/task"))
 before = count()
 for size in {sizes}:
-    a = torch.empty(size)
-    torch.add(a, a)
+    a = torch.ones(size)
+    torch.{call}
     print(count() - before)
 """
     if platform.system() != "Linux":
