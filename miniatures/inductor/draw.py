@@ -86,7 +86,7 @@ def _words(ax: plt.Axes, seen: Stages, number: int, low: float) -> None:
     _, kept, reduced, reads = seen.nests[number]
     ax.text(0.22, low + 0.36, f"{number}:  {', '.join(seen.ops[number])}", fontsize=10.5,
             va="center")  # fmt: skip
-    loops = f"{kept}, adding up {reduced}" if reduced else kept
+    loops = f"{kept}, reducing {reduced}" if reduced else kept
     ax.text(0.22, low + 0.13, f"loops {loops};  reads {reads}", fontsize=10, va="center",
             color=COLOURS["soft"])  # fmt: skip
 
