@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +26,7 @@ class Stages:
 
     :param graph: the operators after decomposition, one line each.
     :param nests: for each loop nest before fusion: name, loops kept, loops reduced, what is read.
+    :param ops: for each of these nests, the operators that are computed in it.
     :param decisions: in order, pairs of nests and what became of them.
     :param groups: the numbers of the nests that are in one loop nest after fusion.
     :param code: the module that Inductor writes, kernels and wrapper.
@@ -35,6 +34,7 @@ class Stages:
 
     graph: list[str] = field(default_factory=list)
     nests: list[list[str]] = field(default_factory=list)
+    ops: list[list[str]] = field(default_factory=list)
     decisions: list[tuple[str, str, str]] = field(default_factory=list)
     groups: list[list[int]] = field(default_factory=list)
     code: str = ""
@@ -157,36 +157,6 @@ def training_modules(function: Callable[..., Tensor], x: Tensor) -> list[str]:
     return modules
 
 
-def gpu_kernels(programs: dict[str, tuple[Any, ...]]) -> dict[str, int]:
-    """Count the Triton kernels that Inductor writes for an H100 that is not there.
-
-    All programs are written in one process of their own, as `insidetorch.triton_code` does for one.
-
-    :param programs: for each, the text of a lambda and the shapes of its arguments.
-    """
-    from insidetorch.processes import environment, run
-
-    jobs = [
-        {"name": "f", "source": f"f = {text}", "shapes": shapes, "dtype": "float32"}
-        for text, *shapes in programs.values()
-    ]
-    with tempfile.TemporaryDirectory(prefix="it-") as scratch:
-        done = run(
-            [sys.executable, "-c", _COUNT_KERNELS],
-            env=environment(*sys.path, TORCHINDUCTOR_CACHE_DIR=scratch),
-            input=json.dumps(jobs),
-        )
-    done.check_returncode()
-    return dict(zip(programs, json.loads(done.stdout.splitlines()[-1]), strict=True))
-
-
-_COUNT_KERNELS = """
-import json, sys
-from insidetorch.gpu.without_gpu_process import write
-print(json.dumps([write(job).count("@triton.jit") for job in json.load(sys.stdin)]))
-"""
-
-
 def bfloat16_packed() -> bool:
     """Tell whether oneDNN multiplies bfloat16 matrices on this processor."""
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
@@ -262,6 +232,7 @@ def _watched(seen: Stages) -> Iterator[None]:
 
     def nodes(self: Any, given: Any) -> Any:
         seen.nests = [_nest(node) for node in given]
+        seen.ops = [_ops(node) for node in given]
         out = fuse_nodes(self, given)
         seen.groups = sorted(sorted(_numbers(node)) for node in out)
         return out
@@ -310,6 +281,12 @@ def _nest(node: Any) -> list[str]:
     kept, reduced = node.group[1]
     reads = sorted(dep.name for dep in node.read_writes.reads)
     return [name, " × ".join(map(str, kept)), " × ".join(map(str, reduced)), ", ".join(reads)]
+
+
+def _ops(node: Any) -> list[str]:
+    inside = [one for one in getattr(node.node, "origins", ()) if one.op == "call_function"]
+    order = {one: at for at, one in enumerate(inside[0].graph.nodes)} if inside else {}
+    return [str(one.target).split(".")[1] for one in sorted(inside, key=order.__getitem__)]
 
 
 def tables() -> dict[str, int]:
