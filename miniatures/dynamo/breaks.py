@@ -95,7 +95,8 @@ def one_round(x: Tensor) -> Tensor:
 
 def lists(x: Tensor) -> Tensor:
     """Make Python floats of a tensor."""
-    return x * sum((x + 1).tolist())
+    found: Tensor = x * sum((x + 1).tolist())
+    return found
 
 
 def sums(x: Tensor) -> Tensor:
@@ -118,7 +119,7 @@ def plain(x: Tensor) -> Tensor:
 def opens(x: Tensor) -> Tensor:
     """Open a file."""
     y = x + 1
-    open("/dev/null").close()
+    open("/dev/null").close()  # noqa: PTH123
     return y * 2
 
 
@@ -246,14 +247,15 @@ def asks_before(x: Tensor) -> Tensor:
     return x.expand(2, 5) if x.shape[0] in (1, 5) else x + 1
 
 
-@torch.compiler.disable
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _disabled(x: Tensor) -> Tensor:
     return x * 2
 
 
 def calls_disabled(x: Tensor) -> Tensor:
     """Call a function that is disabled."""
-    return _disabled(x + 1) - 1
+    found: Tensor = _disabled(x + 1) - 1
+    return found
 
 
 CASES = [

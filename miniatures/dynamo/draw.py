@@ -157,3 +157,61 @@ def pieces(parts: Sequence[tuple[str, str, str]], edges: Sequence[tuple[int, int
     for first, second, words in edges:
         lines.append(f'n{first} -> n{second} [label="  {words}", arrowsize=0.7];')
     return graph("\n".join([*lines, "}"]), alt=alt, **picture)
+
+
+CYCLE = """digraph { node [shape=box, style=rounded]; ranksep=0.3; nodesep=0.3;
+call [label="a Python function\\nis about to run"];
+check [label="stored guards\\nthat hold?"];
+trace [label="go through its\\ninstructions with symbols"];
+store [label="store graph, guards\\nand new instructions"];
+run [label="run the stored\\ninstructions"];
+part [label="compiled graph"]; back [label="return"];
+plain [label="run it as it is"];
+rest [label="Python runs the line\\nthat could not be traced"];
+resume [label="the rest is a function:\\nagain from the top"];
+call -> check; {rank=same; check -> trace [label="no"]} check -> run [label="yes"];
+trace -> plain [label="given up"]; trace -> store;
+store -> run; run -> part;
+part -> back [label="no break"]; part -> rest [label="break"]; rest -> resume; }"""
+SAID = {
+    "LOAD_FAST x": "Dynamo begins. Nothing is in the graph, nothing is relied on.",
+    "LOAD_METHOD sin": "`x` is on the stack, but nobody has looked at it.",
+    "LOAD_ATTR sin": "`x` is on the stack, but nobody has looked at it.",
+    "STORE_FAST y": "The call went into the graph. Its result is a symbol.",
+    "LOAD_FAST y": "The symbol has its name; the stack is empty again.",
+    "COMPARE_OP >": "`sum` is in the graph too. `k` is loaded and not looked at.",
+}
+"""What the chapter says of the moments of its `f`, by the instruction that comes next."""
+
+
+def told(now: Moment, code: dict[int, str]) -> str:
+    """Say in a sentence what a moment of the chapter's `f` shows."""
+    words = code[now.at]
+    if "JUMP" in words:
+        return (
+            "The comparison used `k`: its value is in the graph, and a guard. The jump needs data "
+            "that is not there."
+        )
+    if words.startswith("CALL") and len(now.graph) == 1:
+        return (
+            "The method was asked for, so `x` was looked at: it is an input of the graph now, and "
+            "a guard speaks of it."
+        )
+    return SAID.get(words, f"Next: `{words}`.")
+
+
+def cycle(**picture: Any) -> Display:
+    """Draw what happens to one call of a compiled function.
+
+    :param picture: caption and name.
+    """
+    return graph(
+        CYCLE,
+        alt="A function about to run: if stored guards hold, the stored instructions "
+        "run. If not, its instructions are gone through with symbols, and graph, "
+        "guards and new instructions are stored; or it is given up and runs as it "
+        "is. The stored instructions call the compiled graph and return, or after a "
+        "break run the line that could not be traced, then call a function for the "
+        "rest, which begins at the top.",
+        **picture,
+    )

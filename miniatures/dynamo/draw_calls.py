@@ -67,8 +67,12 @@ def step(said: Mapping[str, Sequence[str]], **picture: Any) -> Display:
 
     :param said: by moment, those that were asked to compile.
     """
-    names = {"Dynamo": "Dynamo: Python to a graph", "forward": "the forward graph",
-             "backward": "the backward graph", "inference": "a graph without gradients"}  # fmt: skip
+    names = {
+        "Dynamo": "Dynamo: Python to a graph",
+        "forward": "the forward graph",
+        "backward": "the backward graph",
+        "inference": "a graph without gradients",
+    }
 
     def cell(row: str, column: str) -> Kind | None:
         who = next(key for key, words in names.items() if words == row)
@@ -76,3 +80,30 @@ def step(said: Mapping[str, Sequence[str]], **picture: Any) -> Display:
 
     rows, columns = list(names.values()), list(said)
     return grid(rows, columns, cell, alt=in_words(rows, columns, cell), wide=0.72, **picture)
+
+
+def cost(rows: Sequence[tuple[int, float, float]], **picture: Any) -> Display:
+    """Draw what a call costs against the number of guards.
+
+    :param rows: guards, µs of a compiled call that computes nothing, µs without compilation.
+    """
+    import matplotlib.pyplot as plt
+
+    with style():
+        fig, ax = plt.subplots(figsize=(5.6, 3.4))
+        for mark, column, label in (
+            ("o", 1, "finding the entry, guards, instructions"),
+            ("s", 2, "the module, not compiled"),
+        ):
+            ax.loglog([row[0] for row in rows], [row[column] for row in rows], marker=mark,
+                      label=label)  # fmt: skip
+        ax.set(xlabel="guards in the tree", ylabel="µs for a call")
+        ax.minorticks_off()
+        ax.set_xticks([row[0] for row in rows])
+        ax.set_yticks([10, 20, 50, 100, 200, 500, 1000])
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.legend(loc="upper left", frameon=False)
+    said = "; ".join(f"{n} guards: {a:.0f} and {b:.0f}" for n, a, b in rows)
+    alt = f"Microseconds for a call, compiled and not, by the number of guards. {said}."
+    return figure(fig, alt=alt, **picture)
