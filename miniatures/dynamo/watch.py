@@ -16,7 +16,6 @@ from unittest.mock import patch
 
 import torch
 import torch._dynamo as dynamo
-import torch._dynamo.decorators
 import torch._dynamo.guards
 from torch import fx
 from torch._dynamo.eval_frame import _debug_get_cache_entry_list, innermost_fn
@@ -27,9 +26,6 @@ LOGGERS = ("torch", "torch._dynamo")
 error_on_graph_break = dynamo.error_on_graph_break  # a `with` for a part of a compiled function
 settings = dynamo.config.patch  # a `with` that sets options of Dynamo
 mark_dynamic = dynamo.mark_dynamic  # says of a tensor that a size will change
-maybe_mark_dynamic = dynamo.maybe_mark_dynamic  # as above, and no error if it cannot
-mark_unbacked = dynamo.decorators.mark_unbacked  # a size about which nothing may be asked
-nonstrict_trace = dynamo.nonstrict_trace  # puts a call into the graph unread
 frozen = dynamo.run  # uses what is compiled and compiles nothing
 
 

@@ -1,4 +1,4 @@
-"""Who compiles when, in a training step: Dynamo, and the two compilers of AOTAutograd."""
+"""Who compiles when, in a training step: Dynamo, and AOTAutograd's compilers; more of Dynamo."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Any
 
 import torch
 import torch._dynamo as dynamo
+import torch._dynamo.decorators
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
+
+maybe_mark_dynamic = dynamo.maybe_mark_dynamic  # as `mark_dynamic`, and no error if it cannot
+mark_unbacked = dynamo.decorators.mark_unbacked  # a size about which nothing may be asked
+nonstrict_trace = dynamo.nonstrict_trace  # puts a call into the graph unread
 
 
 class Step:
