@@ -38,7 +38,7 @@ def moment(now: Moment, code: dict[int, str], stored: Sequence[str] = ()) -> Dis
     """
     import matplotlib.pyplot as plt
 
-    rows = max(len(code), 19)
+    rows = max(len(code), 23)
     width, high = 5.6, rows * _ROW + 0.35
     with style():
         fig = plt.figure(figsize=(width, high))
