@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from miniatures.dynamo.breaks import CASES
 from miniatures.dynamo.bytecode import Op, live, ops_of
 from miniatures.dynamo.cases import random_program
 from miniatures.dynamo.frames import Dynamo, Skip
@@ -24,6 +25,7 @@ from miniatures.dynamo.watch import (
     hook_is_own,
     tidy,
 )
+from miniatures.dynamo.watch_trace import traced
 
 ONES = torch.ones(3)
 PROGRAMS = 200
@@ -252,3 +254,18 @@ def test_what_the_chapter_asks_dynamo() -> None:
     assert len(bytecode(branch.__code__)) < len(list(dis.get_instructions(branch.__code__)))
     assert tidy("at 0x7f12ab in /tmp/ipykernel_12/345.py") == "at 0x… in cell"
     assert tidy("# ipykernel_12/345.py:2 in f") == "# cell:2 in f"
+
+
+def test_looking_at_a_frame_changes_nothing_of_its_graph() -> None:
+    moments = traced(branch, (ONES, 0.5))
+    seen = compiled(branch, [(ONES, 0.5)])
+    calls = [line for line in moments[-1].graph if not line.endswith("= input")]
+    assert len(calls) == sum(node.op.startswith("call") for node in seen.graphs[0].graph.nodes)
+    assert [moment.attempt for moment in moments] == [1] * len(moments)
+    lazy = [moment for moment in moments if "L['k'], not looked at" in moment.stack]
+    assert lazy and not any("'k'" in fact for moment in lazy for fact in moment.guards)
+
+
+def test_each_break_has_a_remedy_that_is_another_function_or_a_setting() -> None:
+    assert all(case.settings or case.mended is not case.broken for case in CASES)
+    assert len({case.what for case in CASES}) == len(CASES)
