@@ -138,8 +138,9 @@ def draw_predicted(
         fig, axes = plt.subplots(len(panels), 1, figsize=(5.2, 1.9 * len(panels) + 0.3))
         for ax, (title, rows) in zip(axes, panels.items(), strict=True):
             for at, (predicted, least, median) in enumerate(rows.values()):
-                ax.plot([least, median], [-at - 0.14] * 2, color=COLOURS["b"], lw=5, solid_capstyle="butt")
-                ax.plot([least], [-at - 0.14], "s", color=COLOURS["b"])
+                low = -at - 0.14
+                ax.plot([least, median], [low] * 2, color=COLOURS["b"], lw=5)
+                ax.plot([least], [low], "s", color=COLOURS["b"])
                 ax.plot([predicted], [-at + 0.14], "o", color=COLOURS["a"])
             ax.set_yticks([-at for at in range(len(rows))], list(rows))
             most = max(max(row) for row in rows.values())
