@@ -46,20 +46,22 @@ def pieces_and_sends(optimize: bool, cap: float, inside: bool = False) -> tuple[
     config: Any = torch._dynamo.config
     torch._dynamo.reset()
     logging.disable(logging.WARNING)  # it says that a profiler's mark is not compiled
-    with one_rank(), config.patch(optimize_ddp=optimize):
-        net: Any = Backwards(512)
-        if inside:
-            net.compile(backend=compiler)
-        model: Any = DDP(net, bucket_cap_mb=cap)
-        model.register_comm_hook(None, hook)
-        call = model if inside else torch.compile(model, backend=compiler)
-        for _ in range(3):
-            ran = 0
-            sent.clear()
-            call(torch.ones(2, 512)).sum().backward()
-            count = ran
-    logging.disable(logging.NOTSET)
-    torch._dynamo.reset()
+    try:
+        with one_rank(), config.patch(optimize_ddp=optimize):
+            net: Any = Backwards(512)
+            if inside:
+                net.compile(backend=compiler)
+            model: Any = DDP(net, bucket_cap_mb=cap)
+            model.register_comm_hook(None, hook)
+            call = model if inside else torch.compile(model, backend=compiler)
+            for _ in range(3):
+                ran = 0
+                sent.clear()
+                call(torch.ones(2, 512)).sum().backward()
+                count = ran
+    finally:
+        logging.disable(logging.NOTSET)
+        torch._dynamo.reset()
     return count, list(sent)
 
 
