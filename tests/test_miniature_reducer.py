@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +28,11 @@ from miniatures.ddp.watch import (
     default_assignment,
     fake_ranks,
     one_rank,
-    spans_of,
+    operators_in,
 )
+from miniatures.ddp.watch_pass import record_pass
 from miniatures.ddp.watch_ranks import RankError, Ranks
+from miniatures.ddp.watch_time import passes
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -136,12 +140,27 @@ def test_a_group_of_one_and_a_fake_group_leave_no_group_behind() -> None:
         assert not dist.is_initialized()
 
 
-def test_the_timeline_has_the_nodes_of_backward_in_order() -> None:
+def test_operators_are_told_in_order() -> None:
     loss = chain(2)(torch.ones(1, 8)).sum()
-    spans = spans_of(loss.backward)
-    names = [span.name for span in spans if "Backward" in span.name]
-    assert names[0] == "SumBackward0" and names.count("AddmmBackward0") == 2
-    assert spans[0].start == 0 and all(span.end >= span.start for span in spans)
+    names = [name for name in operators_in(loss.backward) if name.startswith("autograd::engine")]
+    assert "SumBackward0" in names[0] and sum("AddmmBackward0" in name for name in names) == 2
+
+
+@pytest.mark.slow
+def test_a_recorded_pass_has_every_layer_and_every_all_reduce_of_both_ranks(pair: Ranks) -> None:
+    for rank, pieces in enumerate(pair(record_pass, 4, 512, 8, 2)):
+        layers = [piece.name for piece in pieces if piece.lane == "backward"]
+        sums = [(piece.name, piece.turn) for piece in pieces if piece.lane == "all-reduce"]
+        assert layers == ["4", "3", "2", "1"] and sums == [("0: 4, 3", 2), ("1: 2, 1", 4)]
+        assert {piece.rank for piece in pieces} == {rank}
+        assert all(piece.start <= piece.end for piece in pieces)
+
+
+@pytest.mark.slow
+def test_passes_are_timed_for_each_cap_and_gradients_for_each_layer(pair: Ranks) -> None:
+    for seen, quiet in pair(passes, (0.01, 1), 2, (3, 64, 0.001), 3):
+        assert set(seen) == {0.01, 1} and all(len(times) == 3 for times in seen.values())
+        assert len(quiet) == 4 and quiet == sorted(quiet)
 
 
 @pytest.mark.slow
@@ -200,6 +219,27 @@ def test_a_failure_is_told_and_ends_every_process(function, limit, said) -> None
         with pytest.raises(RankError, match=said):
             ranks(function)
         assert not any(map(alive, numbers)) and not Path(folder).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_rank_that_is_killed_ends_the_others_and_the_next_call_starts_anew(victim: int) -> None:
+    with Ranks(2, 60) as ranks:
+        numbers = ranks(number)
+        folder = ranks.folder.name  # type: ignore[union-attr]
+        killer = threading.Timer(1, os.kill, (numbers[victim], signal.SIGKILL))
+        killer.start()  # while the other rank waits in a collective for this one
+        with pytest.raises(RankError, match=f"rank {victim} is gone, exit status -9|rank "):
+            ranks(sleeps, victim)
+        killer.join()
+        assert not any(map(alive, numbers)) and not Path(folder).exists()
+        assert set(ranks(number)).isdisjoint(numbers)
+
+
+def sleeps(rank: int, sleeper: int) -> None:
+    if rank == sleeper:
+        time.sleep(120)
+    dist.barrier()
 
 
 @pytest.mark.slow

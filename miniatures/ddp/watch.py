@@ -5,10 +5,8 @@ The private names of PyTorch that the chapter on DDP needs are all in this file.
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -242,54 +240,13 @@ def one_rank(backend: str = "gloo") -> Iterator[None]:
             dist.destroy_process_group()
 
 
-@dataclass(frozen=True)
-class Span:
-    """A piece of time on a thread, in milliseconds from the start of the backward pass."""
-
-    name: str
-    start: float
-    end: float
-
-
-def spans_of(step: Callable[[], object], trace: str = "") -> list[Span]:
-    """Profile a call and return backward's nodes, DDP's copies and divisions, and gloo's work.
-
-    The nodes, and the calls ``c10d::allreduce_`` that hand a bucket over, are on the thread of the
-    caller: their order is that of the program. gloo's work is on its own threads, and begins when
-    one has a core; of the last works on these, one for each thread, the end may be missed.
-
-    :param trace: the path of a file that gets the whole trace, in Chrome's format.
-    """
+def operators_in(step: Callable[[], object]) -> list[str]:
+    """Profile a call and return the names of the operators and of the reducer's marks, in order."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         step()
-        time.sleep(0.2)  # gloo notes the end of its work after the waiting ends, if it gets a core
-    if trace:
-        seen.export_chrome_trace(trace)
-    rows = []
-    for event in seen.events():
-        name = event.name.rpartition("evaluate_function: ")[2]
-        ours = "evaluate_function" in event.name or name == "aten::div_"
-        ours = ours or "gloo:" in name or "c10d::" in name or "reducer::" in name
-        if ours:
-            rows.append((name, event.time_range.start, event.time_range.end))
-    backward = [start for name, start, _ in rows if "Backward" in name]
-    zero = min(backward, default=0)
-    spans = [Span(name, (start - zero) / 1000, (end - zero) / 1000) for name, start, end in rows]
-    return sorted(spans, key=lambda span: span.start)
-
-
-def merged(paths: Sequence[str]) -> str:
-    """Put traces of processes of one machine, which share a clock, into one; return its path."""
-    traces = [json.loads(Path(path).read_text()) for path in paths]
-    bases = {trace.get("baseTimeNanoseconds", 0) for trace in traces}
-    if len(bases) != 1:
-        raise ValueError(f"These traces count from different moments: {sorted(bases)}.")
-    both = [event for trace in traces for event in trace["traceEvents"]]
-    out = Path(paths[0] + "-merged")
-    out.write_text(json.dumps({**traces[0], "traceEvents": both}))
-    return str(out)
+    return [event.name for event in seen.events()]
 
 
 _CRASH = """
@@ -308,38 +265,22 @@ dist.destroy_process_group()
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: what it printed, the signal that killed it, its innermost frames.
-
-    :param native: the C++ functions of ``c10d`` on the stack, the innermost first; None without
-        gdb, or where gdb must not watch a process.
-    """
+    """How a process ended: what it printed, the signal that killed it, its innermost frames."""
 
     printed: list[str]
     signal: str
     python: list[str]
-    native: list[str] | None = None
 
 
-def construct_under(level: str, gdb: bool = False, timeout: float = 600) -> Ended:
-    """Construct a DDP module on one gloo rank, in a process of its own, at a debug level.
-
-    :param gdb: have gdb watch the process, where there is one that may.
-    """
-    environment = {**os.environ, **loopback(), "TORCH_DISTRIBUTED_DEBUG": level}
-    program = [sys.executable, "-c", _CRASH]
-    watch = ["gdb", "-batch", "-ex", "run", "-ex", "bt 4", "-ex", "continue", "--args"]
-    for command in ([*watch, *program], program) if gdb and shutil.which("gdb") else (program,):
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
-        lines = (done.stdout + done.stderr).splitlines()
-        printed = [line for line in lines if re.fullmatch(r"_?ProcessGroup\w+|constructed", line)]
-        if printed:
-            break
+def construct_under(level: str, timeout: float = 600) -> Ended:
+    """Construct a DDP module on one gloo rank, in a process of its own, at a debug level."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CRASH],
+        env={**os.environ, **loopback(), "TORCH_DISTRIBUTED_DEBUG": level},
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    lines = (done.stdout + done.stderr).splitlines()
+    printed = [line for line in lines if re.fullmatch(r"_?ProcessGroup\w+|constructed", line)]
     killed = signal.Signals(-done.returncode).name if done.returncode < 0 else ""
-    native = None
-    if command is not program:
-        native = re.findall(r"^#\d+ .* in (c10d::\S+?)\s?\(", done.stdout, re.MULTILINE)
-        killed = "".join(re.findall(r"received signal (\w+)", done.stdout)[:1])
     frames = [line.split()[-1] for line in lines if line.startswith("  File ")]
-    return Ended(printed, killed, frames, native)
+    return Ended(printed, killed, frames)

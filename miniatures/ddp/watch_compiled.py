@@ -1,0 +1,71 @@
+"""Compile a model under DDP on one rank; count its pieces, and those that ran before each send."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from miniatures.ddp.watch import Backwards, one_rank
+
+
+def pieces_and_sends(optimize: bool, cap: float, inside: bool = False) -> tuple[int, list[int]]:
+    """Run three steps of four layers of 1 MiB; return what the third one did.
+
+    :param optimize: `torch._dynamo.config.optimize_ddp`.
+    :param cap: of the buckets, in MiB.
+    :param inside: compile the module, then wrap it; else compile the wrapper.
+    :returns: how many pieces the compiled backward has, and for each bucket how many of them had
+        run when it was sent.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    ran, sent, count = 0, list[int](), 0
+
+    def forward(graph: Any, _: object) -> Any:
+        return _boxed(graph)
+
+    def backward(graph: Any, _: object) -> Any:
+        def run(*values: Any) -> Any:
+            nonlocal ran
+            ran += 1
+            return graph(*values)
+
+        return _boxed(run)
+
+    def hook(_: object, bucket: Any) -> Any:
+        sent.append(ran)
+        work = dist.all_reduce(bucket.buffer(), async_op=True)
+        return work.get_future().then(lambda done: done.value()[0])
+
+    hook.__annotations__ = {}
+    compiler = aot_autograd(fw_compiler=forward, bw_compiler=backward)
+    config: Any = torch._dynamo.config
+    torch._dynamo.reset()
+    logging.disable(logging.WARNING)  # it says that a profiler's mark is not compiled
+    try:
+        with one_rank(), config.patch(optimize_ddp=optimize):
+            net: Any = Backwards(512)
+            if inside:
+                net.compile(backend=compiler)
+            model: Any = DDP(net, bucket_cap_mb=cap)
+            model.register_comm_hook(None, hook)
+            call = model if inside else torch.compile(model, backend=compiler)
+            for _ in range(3):
+                ran = 0
+                sent.clear()
+                call(torch.ones(2, 512)).sum().backward()
+                count = ran
+    finally:
+        logging.disable(logging.NOTSET)
+        torch._dynamo.reset()
+    return count, list(sent)
+
+
+def _boxed(run: Any) -> Any:
+    from functorch.compile import make_boxed_func
+
+    return make_boxed_func(run)
