@@ -39,7 +39,6 @@ class Refused(RuntimeError):
 
 class _State:
     capturing = False
-    pinned: set[int] = set()
 
 
 def bound(original: Callable[..., Any], answer: Callable[..., Any]) -> Callable[..., Any]:
@@ -70,9 +69,7 @@ def _values(tensor: Tensor) -> Tensor:
 class Layer(TorchFunctionMode):
     """Sends what is meant for ``cuda`` to ``meta``, and has it say that it is on ``cuda``."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         name = getattr(func, "__name__", "")
         first = args[0] if args and isinstance(args[0], Tensor) else None
@@ -83,18 +80,22 @@ class Layer(TorchFunctionMode):
                 return DEVICE if owner == "device" else True
             return func(*args, **kwargs)
         if kwargs.pop("pin_memory", False):
-            made = func(*args, **kwargs)
-            _State.pinned.add(id(made))
-            return made
+            return func(*args, **kwargs)
         if name in ("cuda", "pin_memory") and first is not None:
             return first.to("meta") if name == "cuda" else first
         if on_gpu and name in ("item", "tolist", "__bool__", "__float__", "__int__", "cpu",
                                "numpy", "equal", "nonzero", "unique", "masked_select", "__format__",
                                "__repr__", "allclose"):  # fmt: skip
             _wait(name)
-            args, kwargs = tree_map(lambda v: _values(v) if isinstance(v, Tensor) else v, (args, kwargs))
+            args, kwargs = tree_map(
+                lambda v: _values(v) if isinstance(v, Tensor) else v, (args, kwargs)
+            )
             return func(*args, **kwargs)
-        if name == "to" and first is not None and (kwargs.get("device") == "cpu" or "cpu" in map(str, args[1:])):
+        if (
+            name == "to"
+            and first is not None
+            and (kwargs.get("device") == "cpu" or "cpu" in map(str, args[1:]))
+        ):
             return _values(first) if on_gpu else func(*args, **kwargs)
         if name == "copy_" and first is not None and not on_gpu and args[1].is_meta:
             return first
@@ -266,7 +267,8 @@ def install() -> Layer:
         "empty_cache": lambda: None, "ipc_collect": lambda: None,
         "set_sync_debug_mode": lambda debug_mode: _mode(debug_mode),
         "get_sync_debug_mode": lambda: 0, "manual_seed": lambda seed: None,
-        "manual_seed_all": lambda seed: None, "is_bf16_supported": lambda including_emulation=True: True,
+        "manual_seed_all": lambda seed: None,
+        "is_bf16_supported": lambda including_emulation=True: True,
     }  # fmt: skip
     memory = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
     for name in memory:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +27,7 @@ __global__ void transpose(const float* x, float* y, int rows, int columns) {
 }
 """
 """The transpose in CUDA C++: the tile is 33 wide, so that a column lies in 32 different banks."""
+
 
 @dataclass(frozen=True)
 class Entry:
