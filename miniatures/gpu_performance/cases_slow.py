@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from miniatures.gpu_performance.launch_queue import Host, Launch, Step, Wait
 from miniatures.gpu_performance.questions import Speeds, Work
 
@@ -14,6 +16,10 @@ def _time(work: Work) -> float:
     return max(work.bytes / CHIP.memory, work.flop / CHIP.compute) * 1e6 / 0.8
 
 
+def _repeated(times: int, steps: Callable[[int], list[Step]]) -> list[Step]:
+    return [each for n in range(times) for each in steps(n)]
+
+
 def slow_programs() -> dict[str, tuple[list[Step], dict[str, Work], str]]:
     """Return, by name, a program, the work of its kernels, and the limit that was planted."""
     small, large = Work(12e3, 1e3), Work(200e6, 5e7)
@@ -24,12 +30,11 @@ def slow_programs() -> dict[str, tuple[list[Step], dict[str, Work], str]]:
             [*[Launch(f"add {n}", 2) for n in range(40)], Wait("end")],
             {f"add {n}": small for n in range(40)}, "launch"),
         "loss.item() in each step": (
-            [each for n in range(6) for each in (
-                *[Launch(f"{s.name} {n}", 6) for s in step], Wait())],
+            _repeated(6, lambda n: [*(Launch(f"{s.name} {n}", 6) for s in step), Wait()]),
             {f"{s.name} {n}": small for s in step for n in range(6)}, "waiting"),
         "a slow loader": (
-            [each for n in range(4) for each in (
-                Host("next(batches)", 300), *[Launch(f"{s.name} {n}", s.takes) for s in step])],
+            _repeated(4, lambda n: [
+                Host("next(batches)", 300), *(Launch(f"{s.name} {n}", s.takes) for s in step)]),
             {f"{s.name} {n}": large for s in step for n in range(4)}, "loading"),
         "a chain that is not fused": (
             [*[Launch(name, _time(large)) for name in ("mul", "add", "relu", "norm")], Wait("end")],

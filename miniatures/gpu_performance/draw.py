@@ -145,8 +145,14 @@ def roofline(
             ax.text(x, low * 1.15, name, rotation=90, fontsize=10, ha="right", va="bottom")
         for name, (x, rate) in (measured or {}).items():
             ax.plot(x, rate / 1e12, "o", color=COLOURS["f"], label=f"measured: {name}")
-        ax.set(xscale="log", yscale="log", xlabel="FLOP for each byte",
-               ylabel="TFLOP/s at most", xlim=(across[0], across[-1]), ylim=(low, None))  # fmt: skip
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel="FLOP for each byte",
+            ylabel="TFLOP/s at most",
+            xlim=(across[0], across[-1]),
+            ylim=(low, None),
+        )
         ax.legend(loc="upper left", frameon=False, fontsize=10)
     said = "; ".join(f"{name}: rises with {m / 1e12:.2f} TB/s to {c / 1e12:.0f} TFLOP/s, from "
                      f"{c / m:.0f} FLOP a byte on" for name, (m, c) in chips.items())  # fmt: skip

@@ -83,7 +83,7 @@ def threads(blocks: int, each: int, numbers: int, **picture: Any) -> Display:
              (0.05, 2.22, "thread 5", "left"),
              (0.9, 0.53, f"{blocks:,} blocks; one of them:", "left"),
              (0.9, 1.2, f"{warps} warps; one of them:", "left"),
-             (0.9, 1.87, f"32 threads; one of them handles {numbers} numbers:", "left")]  # fmt: skip
+             (0.9, 1.87, f"32 threads; one of them has {numbers} numbers:", "left")]  # fmt: skip
     alt = (f"A grid of {blocks:,} blocks; a block of {warps} warps; a warp of 32 threads; a thread "
            f"with {numbers} numbers.")  # fmt: skip
     return boxes(cells, alt=alt, texts=texts, **picture)
