@@ -16,7 +16,7 @@ from insidetorch.processes import environment
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = ["gpu-performance"]
-"""Chapters whose cells have been driven so; others may be added as their cells pass."""
+"""Chapters whose cells are driven so; others may be added as their cells pass."""
 
 
 def drive(chapter: str) -> list[str]:
@@ -71,7 +71,7 @@ def run(chapter: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_bodies_of_cuda_cells_run_on_the_layer(chapter: str) -> None:
     done = run(chapter)
