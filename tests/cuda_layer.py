@@ -110,7 +110,14 @@ class Layer(TorchFunctionMode):
         if "device" in kwargs:
             kwargs["device"] = send(kwargs["device"])
         args = tuple(send(v) for v in args)
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError as error:  # a tensor where a number is expected is asked for it
+            if "item() cannot be called on meta" not in str(error):
+                raise
+        _wait(name)
+        given = tree_map(lambda v: _values(v) if isinstance(v, Tensor) else v, (args, kwargs))
+        return func(*given[0], **{**given[1], **({"device": "cpu"} if "device" in kwargs else {})})
 
 
 def _has_mask(index: Any) -> bool:
