@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,17 +27,6 @@ __global__ void transpose(const float* x, float* y, int rows, int columns) {
 }
 """
 """The transpose in CUDA C++: the tile is 33 wide, so that a column lies in 32 different banks."""
-
-_LAUNCH = """
-torch::Tensor transposed(torch::Tensor x) {
-  int rows = x.size(0), columns = x.size(1);
-  auto y = torch::empty({columns, rows}, x.options());
-  dim3 grid((columns + 31) / 32, (rows + 31) / 32), block(32, 8);
-  transpose<<<grid, block, 0, at::cuda::getCurrentCUDAStream()>>>(
-      x.data_ptr<float>(), y.data_ptr<float>(), rows, columns);
-  return y;
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -136,16 +124,16 @@ def attentions(
 
 
 def transpose_in_cpp() -> Callable[[Tensor], Tensor]:
-    """Return the transpose in CUDA C++, compiled by nvcc; it takes half a minute."""
-    from torch.utils import cpp_extension
+    """Return the transpose in CUDA C++ for float32, compiled by NVRTC, which PyTorch brings."""
+    from insidetorch.private.cuda import compile_kernel
 
-    build: Any = cpp_extension.load_inline
+    kernel = compile_kernel(TRANSPOSE, "transpose")
 
-    made = build(
-        "book_transpose",
-        cpp_sources="torch::Tensor transposed(torch::Tensor x);",
-        cuda_sources="#include <ATen/cuda/CUDAContext.h>\n" + TRANSPOSE + _LAUNCH,
-        functions=["transposed"],
-    )
-    found: Callable[[Tensor], Tensor] = made.transposed
-    return found
+    def transposed(x: Tensor) -> Tensor:
+        rows, columns = x.shape
+        y = x.new_empty(columns, rows)
+        grid = (-(-columns // 32), -(-rows // 32), 1)
+        kernel(grid=grid, block=(32, 8, 1), args=[x, y, rows, columns])
+        return y
+
+    return transposed

@@ -1,0 +1,34 @@
+"""What PyTorch has for a GPU without a public name: float8 products, and CUDA C++ at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from insidetorch.private.name import Name
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_SCALED_MM = Name("torch._scaled_mm")
+_COMPILE_KERNEL = Name("torch.cuda._compile_kernel")
+
+
+def scaled_mm(left: Tensor, right: Tensor, scale_left: Tensor, scale_right: Tensor) -> Tensor:
+    """Return the product of two float8 matrices in bfloat16; the second is stored by columns.
+
+    `torch._scaled_mm`.
+    """
+    import torch
+
+    out: Tensor = _SCALED_MM.get()(left, right, scale_left, scale_right, out_dtype=torch.bfloat16)
+    return out
+
+
+def compile_kernel(code: str, name: str) -> Callable[..., Any]:
+    """Return a kernel in CUDA C++, compiled while the program runs, without nvcc.
+
+    `torch.cuda._compile_kernel`; it is called with ``grid``, ``block`` and ``args``.
+    """
+    made: Callable[..., Any] = _COMPILE_KERNEL.get()(code, name)
+    return made

@@ -1,0 +1,96 @@
+"""What a line has to do, counted on tensors without data; and who was busy when, in a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from miniatures.gpu_performance.launch_queue import CPU, GPU, Span
+from miniatures.gpu_performance.questions import Work
+
+
+@dataclass
+class Counted:
+    """What a line does.
+
+    :ivar operators: names of the operators that compute, in order; views are left out.
+    :ivar bytes: what they read and write if none finds anything in a cache.
+    :ivar flop: floating-point operations of products, convolutions and attention.
+    """
+
+    operators: list[str] = field(default_factory=list)
+    bytes: int = 0
+    flop: int = 0
+
+    @property
+    def kernels(self) -> int:
+        """How many operators compute; most start one kernel, some none, some several."""
+        return len(self.operators)
+
+    @property
+    def work(self) -> Work:
+        """The same for `questions.bound`."""
+        return Work(self.bytes, self.flop)
+
+
+class _Bytes(TorchDispatchMode):
+    def __init__(self, counted: Counted) -> None:
+        super().__init__()
+        self.counted = counted
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if not func.is_view and func.overloadpacket.__name__ not in ("detach", "empty", "alias"):
+            self.counted.operators.append(str(func).removeprefix("aten."))
+            given = list(_tensors((args, kwargs)))
+            self.counted.bytes += sum(map(_size, given)) + sum(map(_size, _tensors(out)))
+        return out
+
+
+def _tensors(tree: Any) -> Iterator[Tensor]:
+    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
+
+
+def _size(tensor: Tensor) -> int:
+    """Return the bytes of the numbers that a tensor has; one that is repeated counts once."""
+    shape = zip(tensor.shape, tensor.stride(), strict=True)
+    numbers = 1
+    for size, stride in shape:
+        numbers *= size if stride else min(size, 1)
+    return numbers * tensor.element_size()
+
+
+def counted(line: Callable[[], object]) -> Counted:
+    """Run a line and count what it has to do; on meta tensors nothing is computed.
+
+    :param line: a function without arguments.
+    """
+    found = Counted()
+    with torch.no_grad(), FlopCounterMode(display=False) as flop, _Bytes(found):
+        line()
+    found.flop = flop.get_total_flops()
+    return found
+
+
+def spans_of(profile: Any) -> list[Span]:
+    """Return who was busy when, from a `torch.profiler.profile` that saw CPU and CUDA.
+
+    Kernels and copies are the GPU's; of the CPU, launches and waits are told from the rest.
+    """
+    found = []
+    for event in profile.events():
+        start, end = event.time_range.start, event.time_range.end
+        if str(event.device_type).endswith("CUDA"):
+            found.append(Span(GPU, "kernel", event.name, start, end))
+        elif "Synchronize" in event.name or event.name == "aten::_local_scalar_dense":
+            found.append(Span(CPU, "wait", event.name, start, end))
+        elif "LaunchKernel" in event.name or event.name.startswith("cudaMemcpy"):
+            found.append(Span(CPU, "launch", event.name, start, end))
+    return sorted(found, key=lambda span: span.start)
