@@ -10,7 +10,7 @@ _SELECT = Name("torch._C._select_conv_backend")
 
 
 def conv_backend(image: Any, weight: Any, groups: int = 1) -> str:
-    """Return the implementation that a convolution without padding would run: ``Mkldnn``, ``Slow2d``.
+    """Return what a convolution without padding would run, such as ``Mkldnn`` or ``Slow2d``.
 
     `torch._C._select_conv_backend`.
     """

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from insidetorch.display import Display, seconds, table
@@ -14,11 +13,11 @@ from miniatures.cpu_performance.watch import faults, threads, wall_seconds
 from miniatures.cpu_performance.watch_kernels import longest, who
 
 
-class _Names(TorchDispatchMode):
+class _Names(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Notes the operators that run."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[str] = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+from matplotlib.patches import Patch
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, PALETTE, figure, graph, style
@@ -44,7 +45,7 @@ def draw_questions(*, caption: str, name: str, page: str = "cpu-performance.html
         f'style="rounded,filled", fillcolor="{COLOURS["a"]}33", color="{COLOURS["a"]}"];'
     )
     lines.append('limit -> numbers [label="no"];')
-    source = "digraph { node [shape=box, style=rounded, margin=\"0.1,0.05\"]; "
+    source = 'digraph { node [shape=box, style=rounded, margin="0.1,0.05"]; '
     source += "ranksep=0.22; nodesep=0.35; " + "\n".join(lines) + "}"
     said = "; ".join(
         f"{asks.replace(chr(92) + 'n', ' ')} If {ends}: {says}"
@@ -64,7 +65,8 @@ def draw_chunks(
             end = max(last for _, _, last in chunks)
             for thread, first, last in chunks:
                 ax.barh(-at, (last - first) / end, left=first / end, height=0.66,
-                        color=PALETTE[thread % 6], alpha=0.8, edgecolor=COLOURS["pane"])  # fmt: skip
+                        color=PALETTE[thread % 6], alpha=0.8,
+                        edgecolor=COLOURS["pane"])  # fmt: skip
                 ax.text((first + last) / 2 / end, -at, f"{last - first:,}", ha="center",
                         va="center", fontsize=10.5, color=COLOURS["ink"])  # fmt: skip
         ax.set_yticks([-at for at in range(len(cut))], list(cut))
@@ -72,22 +74,21 @@ def draw_chunks(
         ax.grid(visible=False)
         for spine in ax.spines.values():
             spine.set_visible(False)
-        marks = [plt.Rectangle((0, 0), 1, 1, color=PALETTE[n % 6], alpha=0.8)
+        marks = [Patch(color=PALETTE[n % 6], alpha=0.8)
                  for n in range(threads)]  # fmt: skip
         ax.legend(marks, [f"thread {n}" for n in range(threads)], ncols=threads, frameon=False,
                   loc="lower left", bbox_to_anchor=(-0.25, 1), fontsize=10.5, handlelength=0.9,
                   columnspacing=1.2)  # fmt: skip
     said = "; ".join(
-        f"{loop}: "
-        + ", ".join(f"thread {n} takes {last - first:,}" for n, first, last in chunks)
+        f"{loop}: " + ", ".join(f"thread {n} takes {last - first:,}" for n, first, last in chunks)
         for loop, chunks in cut.items()
     )
     return figure(fig, alt=f"{said}.", caption=caption, name=name)
 
 
 def draw_rates(
-    sizes: Sequence[int], lines: Mapping[str, Sequence[float]], points: Mapping[str, Sequence[float]],
-    caches: Mapping[str, int], *, caption: str, name: str,
+    sizes: Sequence[int], lines: Mapping[str, Sequence[float]],
+    points: Mapping[str, Sequence[float]], caches: Mapping[str, int], *, caption: str, name: str,
 ) -> Display:  # fmt: skip
     """Draw bytes per second by size: ceilings as lines, operators as points.
 
@@ -170,7 +171,7 @@ def draw_bars(
         ax.set_yticks([-at for at in range(len(bars))], list(bars))
         ax.set(xlabel=x)
         ax.grid(axis="y", visible=False)
-        marks = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[role], alpha=0.75) for role in keys]
+        marks = [Patch(color=COLOURS[role], alpha=0.75) for role in keys]
         ax.legend(marks, list(keys.values()), ncols=len(keys), frameon=False, loc="lower left",
                   bbox_to_anchor=(-0.2, 1), fontsize=10.5, handlelength=0.9)  # fmt: skip
     said = "; ".join(

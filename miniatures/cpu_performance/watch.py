@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -295,7 +295,7 @@ def copy_rate(size: int, kind: str = "copy") -> float:
             ctypes.c_int64(way), address(target.data_ptr()), address(source.data_ptr()),
             ctypes.c_int64(size // 4), ctypes.c_int64(times),
         )  # fmt: skip
-        rates.append(size * times / cpu_seconds(lambda given=given: run(*given), times=3))
+        rates.append(size * times / cpu_seconds(partial(run, *given), times=3))
     return max(rates) * (2 if kind == "copy" else 1)
 
 
