@@ -221,6 +221,12 @@ def faults(function: Callable[[], object]) -> int:
     return after - before
 
 
+def large_pages() -> bool:
+    """Say whether Linux supplies pages of 2 MiB without being asked."""
+    asks = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return asks.exists() and "[always]" in asks.read_text(encoding="utf-8")
+
+
 def in_process(code: str, **environment: str) -> Any:
     """Run Python in a process of its own, and return what it assigned to ``answer``.
 

@@ -63,6 +63,22 @@ def kept() -> dict[str, dict[str, Any]]:
     return found
 
 
+def part_flushed() -> list[int]:
+    """Flush denormals once two threads run; return how many products of 2¹⁸ are not 0.
+
+    With two threads, one of them older than the switch; with four; with one.
+    """
+    torch.set_num_threads(2)
+    tiny, results = torch.full((2**18,), 1e-40), []
+    tiny * 0.5  # starts the second thread
+    torch.set_flush_denormal(True)
+    for number in (2, 4, 1):
+        torch.set_num_threads(number)
+        results.append(tiny * 0.5)
+    torch.set_flush_denormal(False)
+    return [int((result > 0).sum()) for result in results]
+
+
 def _in_new(ask: Callable[[], Any]) -> Any:
     with ThreadPoolExecutor(1) as new:
         return new.submit(ask).result()

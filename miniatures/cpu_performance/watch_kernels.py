@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from miniatures.cpu_performance.watch import cpu_seconds
+
 Who = tuple[str, str]
 """A library, ``MKL``, ``oneDNN`` or ``ATen``, and its name for the kernel."""
 
@@ -101,6 +103,20 @@ def kernels() -> dict[str, dict[str, list[str]]]:
             }
     finally:
         torch.set_num_threads(before)
+
+
+def speeds() -> dict[str, float]:
+    """Return seconds of a few calls on arrays that fit a cache, on one thread."""
+    torch.set_num_threads(1)
+    x, out, m = torch.rand(4096), torch.empty(4096), torch.rand(256, 256)
+    calls: dict[str, Callable[[], Any]] = {
+        "add": partial(torch.add, x, 1, out=out),
+        "sigmoid": partial(torch.sigmoid, x, out=out),
+        "softmax, dim 1": partial(torch.softmax, m, 1),
+        "softmax, dim 0": partial(torch.softmax, m, 0),
+        "cumsum": partial(torch.cumsum, m, 1),
+    }
+    return {name: cpu_seconds(call, times=30) for name, call in calls.items()}
 
 
 LIMITS: Mapping[str, Mapping[str, str]] = {
