@@ -225,6 +225,16 @@ def test_without_ptrace_a_recording_is_shown(
         steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
 
 
+def test_a_processor_without_the_widest_set_shows_a_recording(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
+    wide = {"ATEN_CPU_CAPABILITY": "avx512"}
+    steps(*WIDE_CALLS.values(), setup=SETUP + FORCED, decode=KERNEL, environment=wide)
+    assert "this processor has no AVX-512" in capsys.readouterr().out
+
+
 def test_a_type_that_is_not_known_is_named() -> None:
     with pytest.raises(BookError, match="TensorList tensors"):
         Signature("cat(TensorList tensors, int64_t dim=0, *, Tensor out=None)")

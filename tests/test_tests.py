@@ -60,3 +60,9 @@ def test_a_kind_is_told_by_the_file() -> None:
     names = ["drift_names", "notebooks_elsewhere", "miniature_amp", "site_ways", "claims"]
     kinds = [kind(f"tests/test_{name}.py::TestX::test_site") for name in names]
     assert kinds == ["drift", "notebooks", "miniatures", "site", "toolkit"]
+
+
+def test_a_file_goes_to_one_process_when_several_share(request: pytest.FixtureRequest) -> None:
+    """Tests of a file share what they install; pytest and pytest-xdist have to agree on names."""
+    shared = hasattr(request.config, "workerinput")
+    assert request.node.nodeid.endswith("@test_tests") == shared

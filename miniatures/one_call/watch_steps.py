@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+import torch
+
 from insidetorch.errors import BookError
 from insidetorch.private.symbols import symbolize
 from insidetorch.watch.frames import native_frame
@@ -171,6 +173,9 @@ def stepped(asked: str, environment: Mapping[str, str] | None) -> dict[str, Any]
     """
     if platform.system() != "Linux" or platform.machine() not in COUNTERS:
         raise CannotStep("that takes Linux on x86-64 or 64-bit Arm")
+    widest = (environment or {}).get("ATEN_CPU_CAPABILITY") == "avx512"
+    if widest and torch.backends.cpu.get_cpu_capability() != "AVX512":
+        raise CannotStep("this processor has no AVX-512")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "miniatures.one_call.watch_steps"],
         cwd=Path(__file__).parents[2],
@@ -217,8 +222,6 @@ for size in {sizes}:
 
 
 def _main() -> None:
-    import torch
-
     asked = json.load(sys.stdin)
     torch.set_num_threads(1)
     names: dict[str, Any] = {"torch": torch}
