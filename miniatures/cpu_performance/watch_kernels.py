@@ -83,7 +83,7 @@ def work(side: int = 128) -> dict[str, dict[str, Callable[[], Any]]]:
             q = torch.rand(1, 2, 64, 32).to(kind)
             calls |= {
                 "conv2d": partial(functional.conv2d, image, weight),
-                "conv2d, one small": partial(functional.conv2d, image[:1], weight),
+                "conv2d, small": partial(functional.conv2d, image[:1], weight),
                 "attention": partial(functional.scaled_dot_product_attention, q, q, q),
             }
         for operator, call in calls.items():
