@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from insidetorch.display import Display, seconds, table
+from miniatures.amp.draw import draw_grid
 from miniatures.cpu_performance.watch import faults, threads, wall_seconds
 from miniatures.cpu_performance.watch_kernels import longest, who
 
@@ -89,3 +90,31 @@ def answers(asked: Mapping[str, Answers]) -> Display:
          [f"{a.rate / 1e9:.1f} GB/s" if a.rate else "–" for a in asked.values()]),
     ]  # fmt: skip
     return table(["question", *asked], [(name, *cells) for name, cells in rows])
+
+
+def draw_planted(
+    asked: Mapping[str, tuple[Answers, Answers]],
+    threads_of: Mapping[str, int],
+    *,
+    caption: str,
+    name: str,
+) -> Display:
+    """Draw five answers of slow calls and of their repair; the first that differs is set off.
+
+    :param threads_of: on how many threads each slow call ran.
+    """
+    rows = {}
+    for called, (slow, quick) in asked.items():
+        cells = [
+            (f"{slow.operators}\n→ {quick.operators}", slow.operators > 10 * quick.operators),
+            (f"{slow.spent / quick.spent:.1f} ×\nas long", threads_of[called] > 1),
+            (f"{slow.library[0]}\n→ {quick.library[0]}", slow.library[0] != quick.library[0]),
+            (f"{slow.pages:,}\n→ {quick.pages}", slow.pages > 100 + 10 * quick.pages),
+            (f"{slow.rate / 1e9:.1f}\n→ {quick.rate / 1e9:.1f}" if slow.rate else "",
+             bool(slow.rate)),
+        ]  # fmt: skip
+        first = next((at for at, (_, differs) in enumerate(cells) if differs), 1)
+        rows[called] = [(says, "b" if at == first else "") for at, (says, _) in enumerate(cells)]
+    columns = ["1.\ncalls", "2.\ntime", "3.\nkernel", "4.\npages", "5.\nGB/s"]
+    keys = {"b": "the first answer that differs"}
+    return draw_grid(rows, columns, keys=keys, caption=caption, name=name, high=0.48)

@@ -37,6 +37,27 @@ KERNELS = (
 )  # fmt: skip
 
 
+CONVOLUTIONS = """
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.ReLU(),
+                          torch.nn.Conv2d(32, 64, 3))
+x = torch.rand(4, 16, 64, 64)
+with torch.inference_mode():
+    for name in ("contiguous_format", "channels_last"):
+        form = getattr(torch, name)
+        net.to(memory_format=form); y = x.to(memory_format=form)
+        print("# warm"); net(y); print("#", name); net(y)
+    for channels in (1, 3, 16, 32):
+        print("#", channels)
+        torch.nn.Conv2d(channels, 32, 3)(torch.rand(8, channels, 64, 64))
+    print("# conversion")
+    from torch.utils.mkldnn import to_mkldnn
+    net = to_mkldnn(net.to(memory_format=torch.contiguous_format).eval())
+    x = x.to_mkldnn(); net(x); print("# converted"); net(x)
+"""
+"""Convolutions to be logged: in two formats, of few channels, and converted to oneDNN's layout."""
+
+
 def gelu(x: torch.Tensor) -> torch.Tensor:
     """Compute the activation by its formula: nine operators, each a pass through memory."""
     return 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.045 * x * x * x)))
