@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,39 @@ from miniatures.cpu_performance.parallel_for import Chunk
 _LOOPS = r"""
 #include <cstring>
 #include <cstdint>
-extern "C" void copied(char* to, const char* from, int64_t bytes, int64_t times) {
+#if defined(__x86_64__) && defined(__linux__)
+#include <immintrin.h>
+#define EACH __attribute__((target_clones("avx512f", "avx2", "default")))
+static void streamed(float* to, const float* from, int64_t n) {
+  const __m128 one = _mm_set1_ps(1);
+  for (int64_t i = 0; i < n; i += 4)
+    _mm_stream_ps(to + i, _mm_add_ps(_mm_loadu_ps(from + i), one));
+  _mm_sfence();
+}
+#else
+#define EACH
+static void streamed(float* to, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] + 1;
+}
+#endif
+EACH static void shifted(float* to, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i] + 1;
+}
+EACH static int64_t mixed(const int64_t* from, int64_t n) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < n; ++i) all ^= from[i];
+  return all;
+}
+extern "C" int64_t moved(int64_t way, float* to, const float* from, int64_t n, int64_t times) {
+  int64_t all = 0;
   for (int64_t i = 0; i < times; ++i) {
-    std::memcpy(to, from, bytes);
+    if (way == 0) std::memcpy(to, from, 4 * n);
+    if (way == 1) shifted(to, from, n);
+    if (way == 2) streamed(to, from, n);
+    if (way == 3) all ^= mixed((const int64_t*)from, n / 2);
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
   }
+  return all;
 }
 #if defined(__x86_64__) && defined(__linux__)
 #include <csignal>
@@ -193,6 +221,12 @@ def faults(function: Callable[[], object]) -> int:
     return after - before
 
 
+def large_pages() -> bool:
+    """Say whether Linux supplies pages of 2 MiB without being asked."""
+    asks = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return asks.exists() and "[always]" in asks.read_text(encoding="utf-8")
+
+
 def in_process(code: str, **environment: str) -> Any:
     """Run Python in a process of its own, and return what it assigned to ``answer``.
 
@@ -249,16 +283,26 @@ def first_start(name: str, count: int, limit: int = 32769) -> tuple[int, int]:
 # ── Limits ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def copy_rate(size: int) -> float:
-    """Return bytes read and written per second by `memcpy` of `size` bytes, over and over."""
-    source, target = torch.ones(size, dtype=torch.uint8), torch.ones(size, dtype=torch.uint8)
-    times = max(1, 2**25 // size)
-    run, address = _library("loops").copied, ctypes.c_void_p
-    arguments = (
-        address(target.data_ptr()), address(source.data_ptr()),
-        ctypes.c_int64(size), ctypes.c_int64(times),
-    )  # fmt: skip
-    return 2 * size * times / cpu_seconds(lambda: run(*arguments))
+WAYS = {"copy": (0, 1, 2), "read": (3,)}
+"""The loops of ``moved`` above: three that read and write, one that only reads."""
+
+
+def copy_rate(size: int, kind: str = "copy") -> float:
+    """Return bytes per second of the fastest of our loops over arrays of `size` bytes, one core.
+
+    :param kind: ``"copy"`` counts what is read and written, ``"read"`` what is read.
+    """
+    source, target = torch.ones(size // 4), torch.ones(size // 4)
+    times, address = max(1, 2**24 // size), ctypes.c_void_p
+    run = _library("loops").moved
+    rates = []
+    for way in WAYS[kind]:
+        given = (
+            ctypes.c_int64(way), address(target.data_ptr()), address(source.data_ptr()),
+            ctypes.c_int64(size // 4), ctypes.c_int64(times),
+        )  # fmt: skip
+        rates.append(size * times / cpu_seconds(partial(run, *given), times=3))
+    return max(rates) * (2 if kind == "copy" else 1)
 
 
 def peaks() -> dict[str, float]:
