@@ -84,8 +84,6 @@ def site(tmp_path: Path) -> Path:
     )
     (tmp_path / "index.html").write_text(f'{head.format("")}<p class="a">x</p>')
     (tmp_path / "deep/page.html").write_text(f"{head.format('../')}<p>x</p>")
-    search = head.format("") + '<script src="_static/searchtools.js"></script>'
-    (tmp_path / "search.html").write_text(search)
     return tmp_path
 
 
@@ -100,7 +98,6 @@ def test_a_site_gets_one_sheet_late_scripts_and_a_small_font(site: Path) -> None
     assert "<script>const OPTIONS = 1;</script>" in index
     assert '<script defer src="_static/other.js?v=2"></script><script>let b = 1;' in index
     assert f'href="../_static/{sheet.name}"' in (site / "deep/page.html").read_text()
-    assert "defer" not in (site / "search.html").read_text()
     font = TTFont(site / "_static/icons.woff")
     assert set(font.getBestCmap()) == {0xF6C5} and 'src:url(icons.woff) format("woff")' in css
 
@@ -122,6 +119,7 @@ def test_a_page_for_lost_readers_finds_its_sheet_from_any_address(site: Path) ->
         ('<pre style="--it-digits:2">a\n\nb</pre>', "--it-rows:3;--it-digits:2"),
         ('<pre><span class="n">a</span><span class="p">(</span>\n</pre>', "--it-rows:1"),
         ('<pre style="white-space: pre-wrap">a\nb</pre>', "white-space: pre-wrap"),
+        (f"<pre>{'a ' * 30}\nb</pre>", "--it-rows:2;--it-wrapped:3"),
     ],
 )
 def test_code_says_how_many_rows_it_has(code: str, style: str, site: Path) -> None:
@@ -132,6 +130,14 @@ def test_code_says_how_many_rows_it_has(code: str, style: str, site: Path) -> No
     assert found is not None and found["style"] == style
     assert found.text == BeautifulSoup(code, "html.parser").text
     assert found.select_one(".n, .p, .w") is None
+
+
+def test_what_is_printed_wider_than_a_page_is_not_wrapped(site: Path) -> None:
+    page = site / "index.html"
+    page.write_text(page.read_text() + "".join(f"<pre>{'a' * n}</pre>" for n in (100, 101)))
+    lean(site)
+    found = BeautifulSoup(page.read_text(), "html.parser").select("pre")
+    assert [pre.get("class") for pre in found] == [None, ["it-wide"]]
 
 
 def test_what_loses_its_element_had_the_colour_of_all_code() -> None:
@@ -151,7 +157,8 @@ def test_a_site_without_sheets_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_the_index_of_the_search_holds_no_names(site: Path) -> None:
-    (site / "searchindex.js").write_text('Search.setIndex({"terms": {"z": 1}})')
+    (site / "_static/search").mkdir()
+    (site / "_static/search/t0.js").write_text('insideSearch("t0", {"z": "1A"})')
     lean(site)
     (sheet,) = (site / "_static").glob("book-*.css")
     assert ".z" not in sheet.read_text(encoding="utf-8")

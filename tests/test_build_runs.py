@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -108,8 +110,11 @@ def test_the_life_of_a_book(tmp_path: Path) -> None:
     assert 'href="../index.html"' in page
     assert 'data-doc="notebooks/links">fresh</span>' in page
     assert "ZeroDivisionError" in (html / "notebooks/raises.html").read_text()
-    wheel = "tinytools-1.2-py3-none-any.whl"
-    assert (html / "_static" / wheel).is_file()
+    (wheel,) = (html / "_static").glob("*.whl")
+    assert re.fullmatch(r"tinytools-1\.2\+[0-9a-f]{12}-py3-none-any\.whl", wheel.name)
+    with zipfile.ZipFile(html / "_sources/notebooks/sound.zip") as archive:
+        assert set(archive.namelist()) == {"sound/sound.ipynb", f"sound/{wheel.name}"}
+        assert archive.read(f"sound/{wheel.name}") == wheel.read_bytes()
 
     # Prose executes nothing; a damaged entry is executed again; a page taken out is gone.
     text = sound.read_text()
@@ -127,7 +132,7 @@ def test_the_life_of_a_book(tmp_path: Path) -> None:
     assert not list(html.rglob("bad.*"))
     given = json.loads((html / "_sources/notebooks/sound.ipynb").read_text())
     assert given["cells"][0]["source"].startswith("This notebook is the chapter")
-    assert wheel in given["cells"][1]["source"]
+    assert wheel.name in given["cells"][1]["source"]
     assert "the value is 1" in json.dumps(given["cells"][-1]["outputs"])
 
     # A site that is not whole replaces none, and one lost in a swap comes back.

@@ -1,16 +1,22 @@
-"""Published notebooks run from top to bottom where only their own first cell installs things.
+"""Downloaded chapters run from top to bottom where only their own first cell installs things.
 
-Two that the commit draws are executed, and those that changed; with ``--weekly``, all of them.
+They are walked as the landing page says. Two that the commit draws are executed, and those that
+changed; with ``--weekly``, all of them.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -28,6 +34,8 @@ from published import (
     takes,
     unresolved,
 )
+
+from insidetorch.book.address import Address
 
 on_the_site = pytest.mark.usefixtures("site")
 
@@ -136,14 +144,55 @@ def test_it_runs(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     for name in [name for name in os.environ if name.startswith("INSIDETORCH_")]:
         monkeypatch.delenv(name)
-    for wheel in (SITE / "_static").glob("*.whl"):
-        shutil.copy2(wheel, tmp_path)
-    notebook = nbformat.read(SITE / "_sources" / f"{doc}.ipynb", as_version=4)
+    with zipfile.ZipFile(SITE / "_sources" / f"{doc}.zip") as archive:
+        archive.extractall(tmp_path)
+    (path,) = tmp_path.glob("*/*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    run(notebook, path.parent)
+
+
+@pytest.mark.site
+@pytest.mark.slow
+@on_the_site
+def test_a_notebook_alone_fetches_the_toolkit_from_the_site(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chapter's start, on a site that has an address and is below a path."""
+    monkeypatch.setenv("JUPYTER_PATH", str(elsewhere / "share" / "jupyter"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    notebook = nbformat.read(SITE / "_sources" / f"{CHAPTERS[0]}.ipynb", as_version=4)
+    install = next(cell for cell in notebook.cells if cell.id == "install")
+    with served(SITE.parent) as address:
+        known = Address(site=f"{address}/{SITE.name}")
+        (wheel,) = (SITE / "_static").glob("*.whl")
+        beside, fetched = (one.wheel(wheel.name) for one in (Address(), known))
+        assert beside in install.source or known.site in install.source
+        install.source = install.source.replace(beside, fetched)
+        notebook.cells = [*notebook.cells[:8], nbformat.v4.new_code_cell("import insidetorch")]
+        run(notebook, tmp_path)
+    said = "".join(output.get("text", "") for output in install.outputs)
+    assert said.endswith(f"{wheel.name.split('-')[1]} are here.\n")
+
+
+def run(notebook: Any, folder: Path) -> None:
+    """Execute all cells in the environment elsewhere."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.update(outputs=[], execution_count=None)
     client = NotebookClient(
-        notebook, timeout=600, kernel_name=KERNEL, resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=600, kernel_name=KERNEL, resources={"metadata": {"path": folder}}
     )
     client.execute()
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder; give its address."""
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()

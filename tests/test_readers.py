@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
+import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from insidetorch.book.address import Address, address
 from insidetorch.book.project import open_project
 from insidetorch.publish.downloads import downloads
 from insidetorch.publish.plain_markdown import plain
+from insidetorch.records import RECORD_MIME
 
 
 def nowhere(role: str, target: str) -> str:
@@ -160,12 +164,104 @@ def test_a_notebook_says_what_it_is_and_installs_what_it_needs(
     one = given(book, Path("x/tool-1-py3-none-any.whl"))["notebooks/one"]
     about, install, text = (cell["source"] for cell in one["cells"])
     assert "“One”" in about and "9.8.7+cpu on 2020-01-02" in about
-    assert '"./tool-1-py3-none-any.whl"' in install and "%pip install" in install
-    ast.parse("\n".join(line for line in install.splitlines() if not line.startswith("%")))
+    assert "plain text until you run it" in about
+    assert '"./tool-1-py3-none-any.whl"' in install and "2.7 GB" in install
+    assert max(map(len, install.splitlines())) <= 95
+    ast.parse(install)
     assert text == "# One\n\nSee there."
     assert "source_map" not in one["metadata"]
     without = given(book, None)["notebooks/one"]
     assert [cell["cell_type"] for cell in without["cells"]] == ["markdown", "markdown"]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of an environment that has pip, and says that it has torch."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    (packages / "torch-9.8.7.dist-info").mkdir()
+    (packages / "torch-9.8.7.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 9.8.7\n"
+    )
+    return folder / "bin/python"
+
+
+def wheel_of(folder: Path, version: str, needs: str = "") -> Path:
+    """Make a wheel that is called as the toolkit's."""
+    path = folder / f"insidetorch-{version}-py3-none-any.whl"
+    about = f"insidetorch-{version}.dist-info"
+    head = f"Metadata-Version: 2.1\nName: insidetorch\nVersion: {version}\n{needs}"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("insidetorch/__init__.py", f"WHICH = {version!r}\n")
+        archive.writestr(f"{about}/METADATA", head)
+        archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{about}/RECORD", "")
+    return path
+
+
+def first_cell(python: Path, book: TinyBook, wheel: Path, here: Path) -> tuple[int, list[str]]:
+    """Run what a download installs, without a network; return its status and what it said."""
+    here.mkdir(exist_ok=True)
+    (here / "cell.py").write_text(given(book, wheel)["notebooks/one"]["cells"][1]["source"])
+    apart = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    nothing = {"https_proxy": "http://127.0.0.1:9", "PIP_CONFIG_FILE": os.devnull}
+    done = subprocess.run(
+        [python, "cell.py"], cwd=here, env={**apart, **nothing, "PYTHONPATH": ""},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return done.returncode, [*done.stdout.splitlines(), *done.stderr.splitlines()]
+
+
+@pytest.mark.slow
+def test_another_build_of_the_toolkit_replaces_the_one_that_is_there(
+    book: TinyBook, environment: Path, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    for version in ("1.2+bbb", "1.2+aaa"):
+        status, said = first_cell(environment, book, wheel_of(here, version), here)
+        assert status == 0, said
+        assert said[-1] == f"torch 9.8.7 and the toolkit {version} are here."
+    # What is there already is not asked for again.
+    (here / "insidetorch-1.2+aaa-py3-none-any.whl").unlink()
+    status, again = first_cell(environment, book, Path("insidetorch-1.2+aaa-x.whl"), here)
+    assert status == 0 and again == said[-1:]
+
+
+@pytest.mark.slow
+def test_a_failed_install_stops_with_one_sentence_that_says_what_to_do(
+    book: TinyBook, environment: Path, tmp_path: Path
+) -> None:
+    here = tmp_path / "here"
+    status, said = first_cell(environment, book, Path("insidetorch-1.2+ccc-x.whl"), here)
+    assert status == 1 and said[-1].endswith("put it there, from the download.")
+    lacking = wheel_of(here, "1.2+ddd", "Requires-Dist: nowhere-to-be-found\n")
+    status, said = first_cell(environment, book, lacking, here)
+    assert status == 1 and "No matching distribution found for nowhere-to-be-found" in said[-1]
+    assert "connect to a network, use an environment of your own (python -m venv)" in said[-1]
+    # As a notebook shows it, it is that sentence alone.
+    cell = (here / "cell.py").read_text().replace('"torch"', '"insidetorch"')
+    shown = subprocess.run(
+        [sys.executable, "-m", "IPython", "--quick", "--no-banner", "--colors=NoColor", "-c", cell],
+        cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "IPYTHONDIR": str(here)},
+    )  # fmt: skip
+    (line,) = shown.stdout.strip().splitlines()
+    assert line.startswith("insidetorch-1.2+ddd-py3-none-any.whl is not beside this notebook")
+
+
+def test_the_outputs_of_a_download_are_text_that_needs_no_style(book: TinyBook) -> None:
+    html = {"text/html": "<style data-insidetorch></style><svg></svg>", "text/plain": "a figure"}
+    shown = {"output_type": "display_data", "metadata": {}, "data": {**html, RECORD_MIME: {}}}
+    picture = {**shown, "data": {"text/html": "<b>alone</b>", "image/png": "x"}}
+    book.cells("notebooks/one", "1")
+    project = open_project(book.root)
+    page = next(p for p in project.pages(project.limits()) if p.doc == "notebooks/one")
+    notebook = {**page.notebook, "metadata": {"insidetorch": {"torch": "9", "date": "2020-01-02"}}}
+    notebook["cells"][-1]["outputs"] = [shown, picture]
+    made = downloads(project, [page], {page.doc: notebook}, None, {page.doc: ""})[page.doc].make()
+    one, other = (output["data"] for output in made["cells"][-1]["outputs"])
+    assert one == {"text/plain": "a figure"} and other == picture["data"]
 
 
 def test_where_the_site_is_known_the_notebook_links_to_it(

@@ -106,7 +106,8 @@ class TestStamp:
     def test_without_a_record_it_says_so(self) -> None:
         html = stamp(None, DOC, "x.md")
         assert "no record" in html
-        assert "Download as .md" in html
+        assert ">Download</a>" in html
+        assert "notebook (.zip)" in stamp(None, DOC, "../_sources/x.zip")
 
     def test_without_a_commit_there_is_no_link(self) -> None:
         html = stamp(a_ledger(commit="").chapters[0], DOC, "x.md")

@@ -12,7 +12,7 @@ from pathlib import Path
 from insidetorch.book.project import Chapter, Page, Project
 from insidetorch.files import digest
 from insidetorch.publish import shrink as lean_module
-from insidetorch.publish.downloads import Download
+from insidetorch.publish.downloads import Download, packed
 from insidetorch.publish.kept import Kept, code
 from insidetorch.publish.shrink import OPTIONS, lean
 from insidetorch.publish.viewer import PLACE as VIEWER
@@ -74,6 +74,11 @@ def assemble(
             kept.put(name, content, path.read_bytes)
     for name, notebook in notebooks.items():
         kept.put(name, notebook.source, partial(_indented, notebook))
+        doc = name.removeprefix("_sources/").removesuffix(".ipynb")
+        source = digest(notebook.source, wheel and wheel.read_bytes())
+        kept.put(
+            f"_sources/{doc}.zip", source, lambda d=doc, n=notebook: packed(d, _indented(n), wheel)
+        )
     others = {Path("_static") / path.name: path for path in made_lean.files}
     if wheel is not None:
         others[Path("_static") / wheel.name] = wheel

@@ -1,9 +1,16 @@
-"""The chapters as readers take them along: notebooks that stand without the site."""
+"""The chapters as readers take them along: notebooks that stand without the site.
+
+Their outputs are plain text. JupyterLab takes style and drawings off what it did not run itself,
+and of HTML that leaves a heap; the text is made to be read. A cell that runs draws again.
+"""
 
 from __future__ import annotations
 
 import copy
+import io
+import json
 import posixpath
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,15 +20,10 @@ from insidetorch.book.project import Chapter, Project
 from insidetorch.facts import torch_facts
 from insidetorch.files import digest
 from insidetorch.publish.plain_markdown import TARGET, Place, plain
+from insidetorch.records import RECORD_MIME
 from insidetorch.show.traces import TRACE_MIME
 
-_INSTALL = """\
-# Installs the book's toolkit, and torch {torch} if there is no torch.
-import importlib.util
-packages = ["{wheel}"]
-if importlib.util.find_spec("torch") is None:
-    packages.append("torch=={torch}")
-%pip install --quiet {{" ".join(packages)}}"""
+_INSTALL = Path(__file__).with_name("install_cell.txt")
 
 
 class Download(NamedTuple):
@@ -48,7 +50,8 @@ def downloads(
     :param sources: chapter → digest of what `merged` is made from, and of the code that makes it.
     """
     place = _places(project)
-    besides = wheel and wheel.name, project.address, project.config.get("title"), place
+    cell = _INSTALL.read_text(encoding="utf-8")
+    besides = wheel and wheel.name, project.address, project.config.get("title"), place, cell
     return {
         chapter.doc: Download(
             digest(sources[chapter.doc], *besides),
@@ -56,6 +59,18 @@ def downloads(
         )
         for chapter in chapters
     }
+
+
+def packed(doc: str, notebook: bytes, wheel: Path | None) -> bytes:
+    """Return an archive of a folder that has a chapter's notebook and the toolkit's wheel."""
+    name = doc.rpartition("/")[2]
+    files = {f"{name}.ipynb": notebook} | ({wheel.name: wheel.read_bytes()} if wheel else {})
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, content in files.items():
+            # No time, so that the same content makes the same archive.
+            archive.writestr(zipfile.ZipInfo(f"{name}/{file}"), content, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
 
 
 def _given(
@@ -72,15 +87,22 @@ def _given(
         if cell["cell_type"] == "markdown":
             cell["source"] = plain(cell["source"], here)
         for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(TRACE_MIME, None)
+            data = output.get("data", {})
+            for kind in (TRACE_MIME, RECORD_MIME, *(["text/html"] if "text/plain" in data else [])):
+                data.pop(kind, None)
     about = given["metadata"]["insidetorch"]
     first = [_markdown("about", _about(project, chapter, about))]
     if wheel is not None:
         torch = torch_facts()
         pin = torch.public if torch else about["torch"].split("+")[0]
-        first.append(
-            _code("install", _INSTALL.format(torch=pin, wheel=project.address.wheel(wheel.name)))
-        )
+        cell = _INSTALL.read_text(encoding="utf-8").rstrip()
+        for name, value in (
+            ("WHEEL", wheel.name),
+            ("TORCH", pin),
+            ("SITE", project.address.wheel(wheel.name)),
+        ):
+            cell = cell.replace(f'"{name}"', json.dumps(value))
+        first.append(_code("install", cell))
     given["cells"] = first + [cell for cell in given["cells"] if cell["source"]]
     return given
 
@@ -91,7 +113,9 @@ def _about(project: Project, chapter: Chapter, about: Mapping[str, Any]) -> str:
     page = f"[{chapter.title}]({site}/{chapter.doc}.html)" if site else f"“{chapter.title}”"
     return (
         f"This notebook is the chapter {page} of *{book}*, "
-        f"executed on torch {about['torch']} on {about['date'][:10]}."
+        f"executed on torch {about['torch']} on {about['date'][:10]}. Its outputs are plain text "
+        "until you run it: *Run → Run All Cells* draws the figures, and shows the code and the "
+        "numbers of your own PyTorch."
     )
 
 

@@ -25,7 +25,7 @@ _SHEET = re.compile(r'[ \t]*<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^":
 _SCRIPT = re.compile(r'<script\b(?![^>]*\b(?:defer|async)\b)([^>]*\bsrc="([^":]+)"[^>]*)></script>')
 _STATIC = "/_static/"
 OPTIONS = "documentation_options.js"
-_INDEX = "searchindex.js"  # words of the book, and no names
+_INDEX = "search"  # the folder of the search's index: words of the book, and no names
 _TOOLS = ("tinycss2", "fonttools")
 _NAMES = re.compile(r'\b(?:class|id)=(?:"([^"]*)"|\'([^\']*)\')')
 _WORD = re.compile(r"[A-Za-z_][\w-]*")
@@ -34,6 +34,8 @@ _URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
 _CODE = re.compile(r"<pre\b(?P<attributes>[^>]*)>(?P<body>.*?)</pre>", re.DOTALL)
 # Names, punctuation and blanks have the colour of all code in the book's styles.
 _PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
+_PHONE, _WIDE = 46, 100
+"""Columns of code that a phone has, and of what is printed too wide to be wrapped there."""
 _PRIVATE_USE = range(0xE000, 0xF900)
 
 
@@ -94,7 +96,7 @@ def lean(site: Path, digests: Mapping[Path, str], work: Path) -> Lean:
             whole.update(found)
             if hrefs:
                 pages[path] = hrefs
-    scripts = sorted(p for p in digests if p.suffix == ".js" and p.name != _INDEX)
+    scripts = sorted(p for p in digests if p.suffix == ".js" and p.parent.name != _INDEX)
     mixed = digest(theme, [digests[path] for path in scripts])
     starts, words = notes.of(mixed, scripts, known, _words)
     notes.keep()
@@ -286,9 +288,6 @@ def _page(path: Path, text: str, bundle: Path) -> str:
     head, tail = text[: first.start()], text[first.start() :]
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
     text = _CODE.sub(_lighter, text)
-    # The page of the search starts its scripts itself, one after the other.
-    if "searchtools.js" in text:
-        return text
 
     def late(found: re.Match[str]) -> str:
         source = path.parent / found[2].partition("?")[0]
@@ -307,7 +306,12 @@ def _lighter(found: re.Match[str]) -> str:
     # A browser drops a line break at the very start, and shows none at the end.
     body = code.removeprefix("\n")
     text = re.sub(r"<[^>]*>", "", body).removesuffix("\n")
-    rows = "--it-rows:" + str(text.count("\n") + 1)
+    lines = text.split("\n")
+    rows = f"--it-rows:{len(lines)}"
+    if (wrapped := sum(max(-(-len(line) // _PHONE), 1) for line in lines)) > len(lines):
+        rows += f";--it-wrapped:{wrapped}"
+    if "class=" not in attributes and max(map(len, lines)) > _WIDE:
+        attributes += ' class="it-wide"'
     if 'style="' in attributes:
         attributes = attributes.replace('style="', f'style="{rows};')
     else:

@@ -1,4 +1,7 @@
-"""The toolkit's wheel, which the site offers to those who download a notebook."""
+"""The toolkit's wheel, which the site offers to those who download a notebook.
+
+Its version ends in the digest of its sources: pip replaces an installed toolkit of another build.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,13 @@ from typing import Any
 
 from insidetorch.book.project import Project
 
-_BUILD = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
+_BUILD = """
+import sys
+from hatchling.builders.wheel import WheelBuilder
+builder = WheelBuilder(".")
+builder.metadata.core_raw_metadata["version"] += f"+{sys.argv[2]}"
+for made in builder.build(directory=sys.argv[1], versions=["standard"]): pass
+"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ def start_wheel(project: Project) -> WheelJob | None:
     shutil.rmtree(folder.parent, ignore_errors=True)
     _part(folder).mkdir(parents=True)
     process = subprocess.Popen(
-        [sys.executable, "-c", _BUILD, str(_part(folder))],
+        [sys.executable, "-c", _BUILD, str(_part(folder)), folder.name],
         cwd=project.root,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -79,7 +88,7 @@ def _hash(root: Path, table: dict[str, Any]) -> str:
     digest = hashlib.sha256()
     for path in _sources(root, table):
         digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:12]
 
 
 def _sources(root: Path, table: dict[str, Any]) -> Iterator[Path]:

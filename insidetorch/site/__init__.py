@@ -27,6 +27,7 @@ from insidetorch.site import (
     parts,
     questions,
     reading_list,
+    search,
     silent,
     source_map,
     still_true,
@@ -70,6 +71,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     chapter.register(app)
     outdated.register(app)
     reading_list.register(app)
+    search.register(app)
     strip.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
@@ -103,8 +105,8 @@ def _stamp(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     title = next(iter(doctree.findall(nodes.title)), None)
     known = chapter is not None or docname.startswith("notebooks/")
     if app.builder.format == "html" and title is not None and known:
-        source = f"{docname}{Path(app.env.doc2path(docname)).suffix}"
-        download = "../" * docname.count("/") + f"_sources/{source}"
+        suffix = Path(app.env.doc2path(docname)).suffix.replace(".ipynb", ".zip")
+        download = "../" * docname.count("/") + f"_sources/{docname}{suffix}"
         made = stamp(chapter, docname, download, Address(**app.config.insidetorch_address))
         title.parent.insert(title.parent.index(title) + 1, raw(made))
 

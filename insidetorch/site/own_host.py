@@ -15,7 +15,6 @@ from insidetorch.display import strip_style
 _UNWANTED = ("sphinx-thebe.js", "unpkg.com", "cdn.jsdelivr.net", "cdnjs.cloudflare.com")
 _SCRIPT = r'<script[^>]*\bsrc="[^"]*{}[^"]*"[^>]*>\s*</script>'
 _ICONS = re.compile(_SCRIPT.format(r"fontawesome\.js"))
-_SEARCH = re.compile(_SCRIPT.format(r"(?:searchtools|language_data|searchindex)\.js"))
 
 
 def drop_scripts(
@@ -52,26 +51,19 @@ def rewrite(node: nodes.raw, text: str) -> None:
 
 
 def add_filters(app: Sphinx) -> None:
-    """Give the templates ``without_icon_script`` and ``without_search`` (``builder-inited``).
+    """Give the templates ``without_icon_script`` (``builder-inited``).
 
     The theme's icons come as web fonts and again as a script of half a megabyte that replaces
-    them by drawings; the fonts are enough. The index of the whole book is loaded with every page
-    for a search in a dialogue, which this site leaves to the page of the search.
+    them by drawings; the fonts are enough.
     """
     templates = getattr(app.builder, "templates", None)
     if templates is not None:
         templates.environment.filters["without_icon_script"] = without_icon_script
-        templates.environment.filters["without_search"] = without_search
 
 
 def without_icon_script(html: str) -> str:
     """Return a page's head without the script that draws the icons a second time."""
     return _ICONS.sub("", str(html))
-
-
-def without_search(html: str) -> str:
-    """Return a part of a page's head without the scripts of the search."""
-    return _SEARCH.sub("", str(html))
 
 
 def strip_styles(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -21,11 +21,11 @@ def stamp(chapter: Executed | None, doc: str, download: str, address: Address = 
 
     :param chapter: its entry in the ledger, or None if it has none.
     :param doc: its document name; the build fills the freshness of this name in afterwards.
-    :param download: the address of its notebook, relative to the page, with a suffix.
+    :param download: the address of its notebook, relative to the page.
     :param address: where the book lives; links that it does not know are left out.
     """
-    kind = escape(download[download.rindex(".") :])
-    links = [f'<a href="{escape(download)}" download>Download as {kind}</a>']
+    what = "Download the notebook (.zip)" if download.endswith(".zip") else "Download"
+    links = [f'<a href="{escape(download)}" download>{what}</a>']
     for name, goal in (
         ("Open in Colab", address.colab(f"{doc.rpartition('/')[2]}.ipynb")),
         ("Source", address.file(f"{doc}.md")),
