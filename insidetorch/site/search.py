@@ -214,6 +214,7 @@ def _places(app: Sphinx) -> Iterator[Place]:
         known = {}
     now: dict[str, Any] = {}
     ids: dict[str, set[str]] = {}
+    heads: dict[tuple[str, str], str] = {}
     own = digest(Path(__file__).read_bytes())
     for doc in sorted(app.env.found_docs):
         page = Path(app.outdir) / f"{doc}.html"
@@ -227,13 +228,18 @@ def _places(app: Sphinx) -> Iterator[Place]:
             known[key] = [[asdict(one) for one in reader.places], sorted(reader.ids)]
         now[key] = known[key]
         ids[doc] = set(known[key][1])
-        yield from (Place(**one) for one in known[key][0] if one["title"])
+        for place in (Place(**one) for one in known[key][0] if one["title"]):
+            heads[doc, place.anchor] = place.title
+            yield place
     write_changed(memory, json.dumps(now))
     try:
         listed = list(_listed(app))
     except BookError:
         return  # the page of that list says what is wrong
-    yield from (one for one in listed if one.anchor in ids.get(one.doc, ()))
+    for one in listed:
+        if one.anchor in ids.get(one.doc, ()):
+            one.note = one.note or heads.get((one.doc, one.anchor), "")
+            yield one
 
 
 def _listed(app: Sphinx) -> Iterator[Place]:
