@@ -41,8 +41,8 @@ _WORD = re.compile(r"[\u3400-\u9fff]+|[^\W\u3400-\u9fff]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|(?<!s)s|e)$")
 _STOP = (
-    "a an and are as at be but by do doe for from has have how i if in is it its my not of on or "
-    "that the them then there thes they thi to wa what when which why will with you your"
+    "a an and are as at be but by do does for from has have how i if in is it its my not of on or "
+    "that the them then there these they this to was what when which why will with you your"
 )
 _DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
@@ -84,13 +84,12 @@ def words(text: str) -> Iterator[tuple[str, float]]:
 
     Names count whole and by their parts, Chinese by each two characters that stand together.
     """
-    stop = _STOP.split()
     for found in _WORD.findall(text):
         if found[0] >= "\u3400" and found[0] <= "\u9fff":
             yield from ((found[at : at + 2], 1) for at in range(max(len(found) - 1, 1)))
             continue
         whole = stem(found)
-        if whole and whole not in stop:
+        if whole and whole not in _STOPPED:
             yield whole, 1
         parts = _PART.findall(found)
         if len(parts) > 1:
@@ -100,6 +99,9 @@ def words(text: str) -> Iterator[tuple[str, float]]:
 def stem(word: str) -> str:
     """Return a word without the ending that its other forms do not share."""
     return _ENDING.sub("", word.lower())[:40]
+
+
+_STOPPED = frozenset(map(stem, _STOP.split()))
 
 
 class _Reader(HTMLParser):
@@ -303,7 +305,7 @@ def files(places: list[Place], pages: dict[str, str]) -> Iterator[tuple[str, str
             starts[name].append(start)
             yield f"{name}{at}.js", f'insideSearch("{name}{at}",{_json(part)})'
     about = {"docs": [[doc, pages[doc]] for doc in docs], "kinds": kinds, "count": len(places)}
-    about |= {"stop": _STOP.split(), **starts}
+    about |= {"stop": sorted(_STOPPED), **starts}
     yield "index.js", f'insideSearch("index",{_json(about)})'
 
 
