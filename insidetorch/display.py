@@ -101,7 +101,7 @@ def table(
     :param rows: cells; a cell that is a `Display` keeps its own HTML, others are escaped.
     :param caption: one line above the table.
     :param numeric: indices of the columns aligned to the right.
-    :param prose: the cells hold sentences; on a narrow page each row becomes a list.
+    :param prose: the cells hold sentences; on a narrow page their columns keep a width to read.
     :param record: what the ledger keeps of it.
     """
     right, rows = set(numeric), list(rows)

@@ -134,7 +134,7 @@ def test_code_says_how_many_rows_it_has(code: str, style: str, site: Path) -> No
 
 def test_what_is_printed_wider_than_a_page_is_not_wrapped(site: Path) -> None:
     page = site / "index.html"
-    page.write_text(page.read_text() + "".join(f"<pre>{'a' * n}</pre>" for n in (100, 101)))
+    page.write_text(page.read_text() + "".join(f"<pre>{'a' * n}</pre>" for n in (120, 121)))
     lean(site)
     found = BeautifulSoup(page.read_text(), "html.parser").select("pre")
     assert [pre.get("class") for pre in found] == [None, ["it-wide"]]

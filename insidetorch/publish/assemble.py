@@ -76,9 +76,7 @@ def assemble(
         kept.put(name, notebook.source, partial(_indented, notebook))
         doc = name.removeprefix("_sources/").removesuffix(".ipynb")
         source = digest(notebook.source, wheel and wheel.read_bytes())
-        kept.put(
-            f"_sources/{doc}.zip", source, lambda d=doc, n=notebook: packed(d, _indented(n), wheel)
-        )
+        kept.put(f"_sources/{doc}.zip", source, partial(_archive, doc, notebook, wheel))
     others = {Path("_static") / path.name: path for path in made_lean.files}
     if wheel is not None:
         others[Path("_static") / wheel.name] = wheel
@@ -89,6 +87,10 @@ def assemble(
     for name, trace in traces.items():
         kept.put(name, digest(trace), trace)
     return kept
+
+
+def _archive(doc: str, notebook: Download, wheel: Path | None) -> bytes:
+    return packed(doc, _indented(notebook), wheel)
 
 
 def _indented(notebook: Download) -> bytes:

@@ -34,7 +34,7 @@ _URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
 _CODE = re.compile(r"<pre\b(?P<attributes>[^>]*)>(?P<body>.*?)</pre>", re.DOTALL)
 # Names, punctuation and blanks have the colour of all code in the book's styles.
 _PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
-_PHONE, _WIDE = 46, 100
+_PHONE, _WIDE = 46, 120
 """Columns of code that a phone has, and of what is printed too wide to be wrapped there."""
 _PRIVATE_USE = range(0xE000, 0xF900)
 

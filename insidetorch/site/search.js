@@ -115,12 +115,16 @@
     try {
       const { about, ranked } = await find(query);
       let shown = 0;
+      const addresses = new Set();  // a question and the section that answers it are one place
       const more = async () => {
         const next = await Promise.all(ranked.slice(shown, shown + PAGE).map(([place]) => detail(about, place)));
         if (turn !== last) return;
         if (!shown) list.replaceChildren();
         list.querySelector(".it-more")?.remove();
-        list.append(...next.map(item));
+        for (const place of next) if (!addresses.has(place.address)) {
+          addresses.add(place.address);
+          list.append(item(place));
+        }
         shown += next.length;
         said.textContent = ranked.length ? `${Math.min(ranked.length, BEST)}${ranked.length > BEST ? " best" : ""} places` : `No place has “${query}”.`;
         if (shown < Math.min(ranked.length, BEST)) {

@@ -41,8 +41,8 @@ _WORD = re.compile(r"[\u3400-\u9fff]+|[^\W\u3400-\u9fff]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|ed|es|(?<!s)s|e)$")
 _STOP = (
-    "a an and are as at be but by do doe for from has have how i if in is it its my not of on or "
-    "that the them then there thes they thi to wa what when which why will with you your"
+    "a an and are as at be but by do does for from has have how i if in is it its my not of on or "
+    "that the them then there these they this to was what when which why will with you your"
 )
 _DRAWING = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
@@ -84,13 +84,12 @@ def words(text: str) -> Iterator[tuple[str, float]]:
 
     Names count whole and by their parts, Chinese by each two characters that stand together.
     """
-    stop = _STOP.split()
     for found in _WORD.findall(text):
         if found[0] >= "\u3400" and found[0] <= "\u9fff":
             yield from ((found[at : at + 2], 1) for at in range(max(len(found) - 1, 1)))
             continue
         whole = stem(found)
-        if whole and whole not in stop:
+        if whole and whole not in _STOPPED:
             yield whole, 1
         parts = _PART.findall(found)
         if len(parts) > 1:
@@ -100,6 +99,9 @@ def words(text: str) -> Iterator[tuple[str, float]]:
 def stem(word: str) -> str:
     """Return a word without the ending that its other forms do not share."""
     return _ENDING.sub("", word.lower())[:40]
+
+
+_STOPPED = frozenset(map(stem, _STOP.split()))
 
 
 class _Reader(HTMLParser):
@@ -214,6 +216,7 @@ def _places(app: Sphinx) -> Iterator[Place]:
         known = {}
     now: dict[str, Any] = {}
     ids: dict[str, set[str]] = {}
+    heads: dict[tuple[str, str], str] = {}
     own = digest(Path(__file__).read_bytes())
     for doc in sorted(app.env.found_docs):
         page = Path(app.outdir) / f"{doc}.html"
@@ -227,13 +230,18 @@ def _places(app: Sphinx) -> Iterator[Place]:
             known[key] = [[asdict(one) for one in reader.places], sorted(reader.ids)]
         now[key] = known[key]
         ids[doc] = set(known[key][1])
-        yield from (Place(**one) for one in known[key][0] if one["title"])
+        for place in (Place(**one) for one in known[key][0] if one["title"]):
+            heads[doc, place.anchor] = place.title
+            yield place
     write_changed(memory, json.dumps(now))
     try:
         listed = list(_listed(app))
     except BookError:
         return  # the page of that list says what is wrong
-    yield from (one for one in listed if one.anchor in ids.get(one.doc, ()))
+    for one in listed:
+        if one.anchor in ids.get(one.doc, ()):
+            one.note = one.note or heads.get((one.doc, one.anchor), "")
+            yield one
 
 
 def _listed(app: Sphinx) -> Iterator[Place]:
@@ -297,7 +305,7 @@ def files(places: list[Place], pages: dict[str, str]) -> Iterator[tuple[str, str
             starts[name].append(start)
             yield f"{name}{at}.js", f'insideSearch("{name}{at}",{_json(part)})'
     about = {"docs": [[doc, pages[doc]] for doc in docs], "kinds": kinds, "count": len(places)}
-    about |= {"stop": _STOP.split(), **starts}
+    about |= {"stop": sorted(_STOPPED), **starts}
     yield "index.js", f'insideSearch("index",{_json(about)})'
 
 
