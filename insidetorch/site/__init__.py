@@ -20,6 +20,8 @@ from insidetorch.site import (
     drift_data,
     excerpt_links,
     glossary,
+    landing,
+    lists,
     mathml,
     outdated,
     own_host,
@@ -27,6 +29,7 @@ from insidetorch.site import (
     parts,
     questions,
     reading_list,
+    report,
     silent,
     source_map,
     still_true,
@@ -42,10 +45,16 @@ __all__ = ["setup"]
 _STYLE = "insidetorch.css"
 
 PARTS = {
-    "verified": Part(lambda page: parts.verified(page.ledger, page.link)),
-    "colophon": Part(lambda page: parts.colophon(page.ledger)),
+    "finding": Part(landing.finding, landing.FILES),
+    "live-verdict": Part(landing.live, landing.FILES),
+    "picture-of": Part(landing.picture),
+    "doors": Part(landing.doors, landing.FILES),
+    "chapters": Part(landing.chapters),
+    "status": Part(landing.status),
+    "ways-back": Part(report.ways),
+    "colophon": Part(lambda page: parts.colophon(page.ledger, page.link)),
     "source-map": Part(source_map.html),
-    "questions": Part(questions.html, (questions.FILE,)),
+    "questions": Part(questions.html, (questions.FILE, questions.SYMPTOMS)),
     "wrong-without-error": Part(silent.html, (silent.FILE,)),
     "architecture": Part(architecture.html, (architecture.FILE,)),
     "book-glossary": glossary.PART,
@@ -70,6 +79,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     chapter.register(app)
     outdated.register(app)
     reading_list.register(app)
+    report.register(app)
+    lists.register(app)
     strip.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)

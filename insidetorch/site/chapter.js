@@ -3,6 +3,18 @@
 (() => {
   const code = document.querySelectorAll("details.it-how, :is(.tag_it-setup, .tag_it-prepares) > details");
   const deeper = document.querySelectorAll("details.it-deeper");
+  // Folded code is not parsed before it is opened.
+  const parse = (details) => {
+    const waiting = details.querySelector(":scope > noscript");
+    if (!waiting) return;
+    waiting.outerHTML = waiting.textContent;
+    const made = details.querySelector("pre"), copies = document.querySelector("button.copybtn")?.cloneNode(true);
+    if (!copies) return;
+    made.id = `folded${document.querySelectorAll("pre[id]").length}`;
+    copies.dataset.clipboardTarget = `#${made.id}`;
+    made.after(copies);
+  };
+  code.forEach((details) => details.addEventListener("toggle", () => parse(details)));
   const buttons = document.querySelector(".article-header-buttons");
   if (code.length && buttons) {
     const key = "inside-pytorch-code";
@@ -78,11 +90,31 @@
   };
   addEventListener("hashchange", open);
   open();
-  // On paper nothing can be opened.
+  // On paper nothing can be opened, and solutions stand behind the chapter.
   let closed = [];
+  let exercise = "";
+  const solutions = [];
+  for (const one of document.querySelectorAll("article .exercise > .admonition-title, div.cell details.hide")) {
+    if (one.matches("p")) exercise = one.textContent;
+    else if (one.querySelector("summary").textContent.includes("Show the solution")) {
+      const cell = one.closest("div.cell"), title = document.createElement("h3");
+      title.textContent = exercise;
+      solutions.push({ details: one, cell, title, place: document.createComment("solution") });
+      cell.before(solutions.at(-1).place);
+    }
+  }
+  const end = document.createElement("section");
+  end.className = "it-solutions";
+  end.innerHTML = "<h2>Solutions</h2>";
   addEventListener("beforeprint", () => {
-    closed = [...code, ...deeper].filter((details) => !details.open);
-    closed.forEach((details) => { details.open = true; });
+    closed = [...code, ...deeper, ...solutions.map(({ details }) => details)].filter((details) => !details.open);
+    closed.forEach((details) => { parse(details); details.open = true; });
+    solutions.forEach(({ title, cell }) => end.append(title, cell));
+    if (solutions.length) document.querySelector("article").append(end);
   });
-  addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));
+  addEventListener("afterprint", () => {
+    closed.forEach((details) => { details.open = false; });
+    solutions.forEach(({ cell, place }) => place.after(cell));
+    end.remove();
+  });
 })();
