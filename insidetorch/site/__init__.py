@@ -15,6 +15,7 @@ from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
     bibliography,
+    card,
     changes,
     chapter,
     drift_data,
@@ -77,6 +78,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     glossary.register(app)
     excerpt_links.register(app)
     chapter.register(app)
+    card.register(app)
     outdated.register(app)
     reading_list.register(app)
     report.register(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from docutils import nodes
 from sphinx import addnodes
@@ -11,6 +12,7 @@ from insidetorch.claims import OUTCOMES, read_verdicts
 from insidetorch.display import escape, marked, strip_style
 from insidetorch.errors import BookError
 from insidetorch.site import own_host, questions, reading_list, verdicts
+from insidetorch.site.book_ledger import Ledger
 from insidetorch.site.part import PageContext
 from insidetorch.site.parts import NO_LEDGER
 from insidetorch.site.places import linked
@@ -21,24 +23,29 @@ QUESTIONS = "book/questions"
 NOT_SO = ("refuted", "until")
 
 
+def counts(source: Path, ledger: Ledger) -> tuple[Counter[str], str]:
+    """Return how many of the sentences that circulate have each outcome, and on which release."""
+    found = verdicts.settled(read_verdicts(source / reading_list.VERDICTS), ledger)
+    return Counter(one.outcome for one in found), ledger.torch.split("+")[0]
+
+
 def finding(page: PageContext) -> str:
     """Return how many of the sentences that circulate are not so, with a bar of all outcomes."""
     if page.ledger is None:
         return NO_LEDGER
-    found = verdicts.settled(read_verdicts(page.source / reading_list.VERDICTS), page.ledger)
-    counts = Counter(one.outcome for one in found)
-    wrong, torch = sum(counts[kind] for kind in NOT_SO), page.ledger.torch.split("+")[0]
+    of, torch = counts(page.source, page.ledger)
+    wrong = sum(of[kind] for kind in NOT_SO)
     goal = page.link(reading_list.VERDICT_PAGE)
     bar = "".join(
-        f'<a href="{escape(goal)}?o={kind}" title="{counts[kind]} {one.words}" '
-        f'style="flex:{counts[kind]};background:var({one.colour})">'
-        f"<span>{counts[kind]} {one.words}</span></a>"
+        f'<a href="{escape(goal)}?o={kind}" title="{of[kind]} {one.words}" '
+        f'style="flex:{of[kind]};background:var({one.colour})">'
+        f"<span>{of[kind]} {one.words}</span></a>"
         for kind, one in reversed(OUTCOMES.items())
-        if counts[kind]
+        if of[kind]
     )
     return (
-        f'<div class="it it-finding"><p>Of <strong>{len(found)}</strong> sentences that everybody '
-        f"repeats about PyTorch, <strong>{wrong}</strong> are not so on torch {escape(torch)}. "
+        f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> sentences that circulate '
+        f"about PyTorch, <strong>{wrong}</strong> are not so on torch {escape(torch)}. "
         f'{linked(goal, "See all of them")}.</p><div class="it-shares">{bar}</div></div>'
     )
 
@@ -91,14 +98,14 @@ def doors(page: PageContext) -> str:
     """Return a door for each symptom that has one: to its path, and to its questions."""
     symptoms = questions.read_symptoms(page.source / questions.SYMPTOMS)
     asked = questions.read_questions(page.source / questions.FILE)
-    counts = Counter(questions.symptom_of(one, symptoms) for one in asked)
+    each = Counter(questions.symptom_of(one, symptoms) for one in asked)
     made = ""
     for one in (one for one in symptoms if one.path):
         place = page.places.find(one.path)
         if place is None:
             page.complain(f"{questions.SYMPTOMS}: {one.path!r} is no label of the book; mend it.")
             continue
-        more = linked(page.link(QUESTIONS, one.id), f"{counts[one.id]} questions")
+        more = linked(page.link(QUESTIONS, one.id), f"{each[one.id]} questions")
         made += (
             f"<li>{linked(page.link(place.doc, place.anchor), one.title)}"
             f"<span>{escape(one.says)} {more}</span></li>"
