@@ -129,7 +129,7 @@
   };
   addEventListener("beforeprint", () => {
     parseAll();
-    closed = [...document.querySelectorAll(`${CODE}, details.it-deeper, details.hide`)].filter((one) => !one.open);
+    closed = [...document.querySelectorAll("article details:not([open])")];
     closed.forEach((details) => { details.open = true; });
     end.innerHTML = "<h2>Solutions</h2>";
     collected();
