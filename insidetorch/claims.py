@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from insidetorch.decode import Words, Written, decode
-from insidetorch.display import Display, escape, marked, show, table
+from insidetorch.display import Display, escape, facts, marked, show, table
 from insidetorch.errors import BookError
 
 
@@ -146,7 +146,7 @@ def claim(
     mark, word = ("✔", "held") if held else ("✘", "failed")
     html = (
         f'<div class="it it-claim it-{word}"><span class="it-mark" role="img" aria-label="{word}">'
-        f'{mark}</span><div class="it-body"><p>{marked(text)}</p>{_values_html(shown)}</div>'
+        f'{mark}</span><div class="it-body"><p>{marked(text)}</p>{facts(shown)}</div>'
         f'<span class="it-release">{escape(release)}</span></div>'
     )
     seen = "".join(f"\n    {name} = {value}" for name, value in shown.items())
@@ -238,7 +238,7 @@ def verdict(
         f'<span class="it-release">{escape(release)}</span></p>'
         f"<blockquote><p>{marked(entry.sentence)}</p>"
         f"<footer>{sources.html}</footer></blockquote>"
-        f"{''.join(f'<p>{marked(each)}</p>' for each in more)}{_values_html(shown)}</div>"
+        f"{''.join(f'<p>{marked(each)}</p>' for each in more)}{facts(shown)}</div>"
     )
     seen = "".join(f"\n    {each}" for each in more)
     seen += "".join(f"\n    {name} = {value}" for name, value in shown.items())
@@ -424,14 +424,6 @@ def _shown(values: Mapping[str, object]) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else repr(value) for name, value in values.items()
     }
-
-
-def _values_html(values: Mapping[str, str]) -> str:
-    items = "".join(
-        f"<div><dt>{escape(name.replace('_', ' '))}</dt><dd>{escape(value)}</dd></div>"
-        for name, value in values.items()
-    )
-    return f'<dl class="it-values">{items}</dl>' if items else ""
 
 
 def _release() -> str:

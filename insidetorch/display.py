@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html as _html
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,14 @@ from typing import Any
 from insidetorch.records import RECORD_MIME
 
 _STYLE = re.compile(r"<style data-insidetorch>.*?</style>", re.DOTALL)
+_UNITS = {
+    "gb s": "GB/s", "tflop s": "TFLOP/s", "gflop s": "GFLOP/s", "us": "µs", "cpu": "CPU",
+    "gpu": "GPU", "cuda": "CUDA", "mib": "MiB", "kib": "KiB", "gib": "GiB", "gb": "GB", "mb": "MB",
+}  # fmt: skip
+_UNIT = re.compile(rf"\b(?:{'|'.join(_UNITS)})\b")
+_NUMBER = re.compile(r"(?<![\w.'\"])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*[\w'\"])")
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_ITEMS = 12
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
@@ -146,6 +155,66 @@ def _text_table(
     rule = "  ".join("─" * width for width in widths)
     lines = [line(grid[0]), rule, *(line(row) for row in grid[1:])]
     return "\n".join([caption, *lines] if caption else lines)
+
+
+def facts(values: Mapping[str, str]) -> str:
+    """Return what decided a sentence as HTML: a name and a value each, as people write them.
+
+    :param values: name → value, as Python shows it.
+    """
+    worded = {name: _worded(value) for name, value in values.items()}
+    # Numbers that differ stay apart when they are rounded, and none is rounded to a whole one.
+    found = {number for value in worded.values() for number in _NUMBER.findall(value)}
+    items = "".join(
+        f"<div><dt>{escape(_UNIT.sub(lambda unit: _UNITS[unit[0]], name.replace('_', ' ')))}</dt>"
+        f"<dd>{escape(_NUMBER.sub(lambda number: _rounded(number[0], found), value))}</dd></div>"
+        for name, value in worded.items()
+    )
+    return f'<dl class="it-values">{items}</dl>' if items else ""
+
+
+def _worded(value: str) -> str:
+    """Return a list or a dictionary without brackets and quotes, long ones cut; others as is."""
+    try:
+        found = ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, dict):
+        items = [f"{_plain(name)}: {_plain(one)}" for name, one in found.items()]
+    elif isinstance(found, list | set | frozenset):
+        items = [_plain(one) for one in found]
+    else:
+        return value
+    more = f" … and {len(items) - _ITEMS} more" if len(items) > _ITEMS else ""
+    return ("; " if isinstance(found, dict) else ", ").join(items[:_ITEMS]) + more or "none"
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _rounded(number: str, others: set[str]) -> str:
+    """Return a number to three digits, or to as many as keep it apart from others."""
+    if not {".", "e"} & set(number):
+        return _grouped(int(number))
+    value = float(number)
+    rest = {float(other) for other in others} - {value}
+    for digits in range(max(3, len(str(int(abs(value))))), 18):
+        short = float(f"{value:.{digits}g}")
+        whole = short.is_integer() and abs(value) < 10
+        apart = all(float(f"{other:.{digits}g}") != short for other in rest)
+        if short == value or (apart and not whole):
+            break
+    if short and not 1e-4 <= abs(short) < 1e9:
+        base, _, power = f"{short:.{digits - 1}e}".partition("e")
+        return f"{float(base):.15g} × 10{str(int(power)).translate(_RAISED)}"
+    return _grouped(int(short)) if short.is_integer() else repr(short)
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", "\u202f") if abs(number) >= 10_000 else str(number)
 
 
 def significant(value: float) -> str:

@@ -125,12 +125,12 @@ def test_configuration_wins_over_environment_and_nothing_is_guessed(tmp_path: Pa
 def test_links_are_made_of_what_is_known() -> None:
     empty, known = Address(), Address("https://github.com/o/r", "https://o.example/r")
     assert empty.colab("x.ipynb") == empty.edit("x.md") == empty.file("x.md") == ""
-    assert empty.discuss("X") == ""
+    assert empty.report("X") == ""
     assert empty.wheel("w.whl") == "./w.whl"
     assert known.wheel("w.whl") == "https://o.example/r/_static/w.whl"
     assert "githubusercontent.com/o/r/notebooks/w.whl" in Address(known.repository).wheel("w.whl")
     assert known.colab("x.ipynb").endswith("/github/o/r/blob/notebooks/x.ipynb")
-    assert known.discuss("a & b") == "https://github.com/o/r/issues/new?title=a%20%26%20b"
+    assert known.report("a & b") == "https://github.com/o/r/issues/new?title=a%20%26%20b"
 
 
 @pytest.fixture

@@ -185,6 +185,7 @@ def inaccessible(page: Page, theme: str) -> list[str]:
 
 def folded_for_ever(page: Page) -> list[str]:
     """Return what is wrong with the first folded solution, which the keyboard opens."""
+    page.keyboard.press("F3")  # what is folded is parsed
     folded = page.locator("article div.cell details.hide").filter(has_text="Show the solution")
     if folded.count() < 3:
         return [f"{folded.count()} solutions are folded"]

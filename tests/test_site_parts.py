@@ -117,12 +117,12 @@ class TestStamp:
 
 class TestParts:
     def test_the_table_of_chapters(self) -> None:
-        html = parts.verified(a_ledger(), lambda doc: f"../{doc}.html")
+        html = parts.colophon(a_ledger(), lambda doc: f"../{doc}.html")
         assert '<a href="../notebooks/tensor.html">What &lt;i&gt;is&lt;/i&gt; a tensor</a>' in html
         assert "1 of 2" in html
 
     def test_the_colophon_adds_up(self) -> None:
-        html = parts.colophon(a_ledger())
+        html = parts.colophon(a_ledger(), str)
         assert "12.3" in html
         assert "1, of which 1 expected by the text" in html
         assert "A &lt;fast&gt; processor" in html
@@ -130,18 +130,17 @@ class TestParts:
 
     def test_the_colophon_counts_the_cells_for_a_gpu(self) -> None:
         records = [{"cell": n, "kind": "cuda", "state": "recorded"} for n in (1, 2)]
-        assert "2 cells for a GPU: 2 recorded" in parts.colophon(a_ledger(records=records))
+        assert "2 cells for a GPU: 2 recorded" in parts.colophon(a_ledger(records=records), str)
 
     def test_the_colophon_shows_the_limits_that_cells_measured(self) -> None:
-        assert "Limits of this machine" not in parts.colophon(a_ledger())
+        assert "Limits of this machine" not in parts.colophon(a_ledger(), str)
         limits = {"cell": 1, "kind": "limits", "rows": [["a copy", "12 GB/s"]]}
-        html = parts.colophon(a_ledger(records=[limits]))
+        html = parts.colophon(a_ledger(records=[limits]), str)
         assert "Limits of this machine" in html and "<td>a copy</td>" in html and "12 GB/s" in html
 
     def test_without_a_ledger_they_say_so(self) -> None:
-        assert "without it" in parts.verified(None, str)
-        assert "without it" in parts.colophon(None)
-        assert "Versions" in parts.colophon(None)
+        assert "without it" in parts.colophon(None, str)
+        assert "Versions" in parts.colophon(None, str)
 
 
 LINES = {
@@ -264,9 +263,12 @@ class TestSourceMap:
         assert silent == []
 
 
+SYMPTOMS = [questions.Symptom("slow", "Slow", ("slow*",)), questions.Symptom("how", "How", ())]
+
+
 class TestQuestions:
     ENTRY = """
-- question: Why <b>not</b>?
+- question: Why <b>`not`</b>?
   sources: [{title: A thread, url: "https://example.org/1"}]
   chapter: notebooks/tensor
   anchor: tensor-why
@@ -277,31 +279,39 @@ class TestQuestions:
         path.write_text(self.ENTRY)
         place = Place(DOC, "tensor-why", "Tensors <&>", "1. Why", 2)
         found = [(question, place) for question in questions.read_questions(path)]
-        html = questions.answered(found, [DOC], lambda doc: f"../{doc}.html")
+        html = questions.answered(found, SYMPTOMS, [DOC], lambda doc: f"../{doc}.html")
         address = "../notebooks/tensor.html#tensor-why"
-        assert f'<a href="{address}">Why &lt;b&gt;not&lt;/b&gt;?</a>' in html
-        assert '<a href="https://example.org/1">A thread</a>' in html
-        assert "Asked in 1 thread<" in html
-        assert '<h2 id="questions-tensor">Tensors &lt;&amp;&gt;</h2><h3>1. Why</h3>' in html
-        assert '<a href="#questions-tensor">Tensors &lt;&amp;&gt; (1)</a>' in html
+        assert f'<a href="{address}">Why &lt;b&gt;<code>not</code>&lt;/b&gt;?</a>' in html
+        assert '<a href="https://example.org/1" title="A thread">example.org</a>' in html
+        assert '<h2 id="how">How</h2>' in html and "<h3>Tensors &lt;&amp;&gt;</h3>" in html
+        assert '<a href="#how">How (1)</a>' in html and "#slow" not in html
 
-    def test_questions_stand_in_the_order_of_the_book(self) -> None:
-        given = [("b", 2), ("a", 7), ("b", 1), ("a", 3), ("b", 2)]
+    @pytest.mark.parametrize(
+        ("url", "name"),
+        [
+            ("https://github.com/pytorch/pytorch/issues/34082", "#34082"),
+            ("https://github.com/a/b/pull/7", "a/b#7"),
+            ("https://www.example.org/x/1", "example.org"),
+        ],
+    )
+    def test_a_thread_has_a_short_name(self, url: str, name: str) -> None:
+        asked = questions.Question("Why?", (questions.Thread("T", url),), DOC, "x")
+        place = Place(DOC, "x", "Tensors", "Why", 2)
+        assert f">{name}</a></li>" in questions.answered([(asked, place)], SYMPTOMS, [DOC], str)
+
+    def test_questions_stand_by_symptom_and_then_in_the_order_of_the_book(self) -> None:
+        given = [("b", 2), ("a", 7), ("b", 1), ("a slow ", 3), ("b", 2)]
         found = [
             (
-                questions.Question(f"{doc}{number}-{n}", (), doc, "x"),
-                Place(doc, "x", doc, f"section {number}", number),
+                questions.Question(f"{doc}{number}-{n}", (), doc[0], "x"),
+                Place(doc[0], "x", doc[0], f"section {number}", number),
             )
             for n, (doc, number) in enumerate(given)
         ]
-        html = questions.answered(found, ["index", "a", "b"], str)
-        assert re.findall(r"<h[23][^>]*>([^<]*)|#x\">([^<]*)", html) == [
-            (head, "") if head else ("", text)
-            for head, text in [
-                ("a", ""), ("section 3", ""), ("", "a3-3"), ("section 7", ""), ("", "a7-1"),
-                ("b", ""), ("section 1", ""), ("", "b1-2"), ("section 2", ""), ("", "b2-0"),
-                ("", "b2-4"),
-            ]
+        html = questions.answered(found, SYMPTOMS, ["index", "a", "b"], str)
+        shown = re.findall(r"<h[23][^>]*>([^<]*)|#x\">([^<]*)", html)
+        assert [head or text for head, text in shown] == [
+            "Slow", "a", "a slow 3-3", "How", "a", "a7-1", "b", "b1-2", "b2-0", "b2-4",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

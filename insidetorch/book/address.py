@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from insidetorch.errors import BookError
 from insidetorch.processes import run
@@ -43,9 +43,12 @@ class Address:
         """Return the page that edits a file of the main branch, or "" if that is not known."""
         return f"{self.repository}/edit/main/{path}" if self.repository else ""
 
-    def discuss(self, title: str) -> str:
-        """Return the page that opens an issue on a chapter, or "" if that is not known."""
-        return f"{self.repository}/issues/new?title={quote(title)}" if self.repository else ""
+    def report(self, title: str, body: str = "") -> str:
+        """Return the page that opens an issue, or "" if that is not known."""
+        if not self.repository:
+            return ""
+        given = urlencode({"title": title, **({"body": body} if body else {})}, quote_via=quote)
+        return f"{self.repository}/issues/new?{given}"
 
     def colab(self, notebook: str) -> str:
         """Return the address that opens a published notebook in Colab, or "" if not known.

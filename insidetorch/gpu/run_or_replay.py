@@ -26,7 +26,7 @@ from insidetorch.gpu.recording import Recording, Run
 GUIDE = "../book/on-a-gpu-box.html"
 """The page that tells how to record, as seen from any page of the book."""
 _TOLD = ("driver", "cuda", "torch", "torch_commit", "triton", "cudnn", "python", "clocks", "power")
-_NO_DEVICE = "The machine that ran this notebook has no CUDA device."
+_NO_DEVICE = "There is no CUDA device here."
 
 
 @dataclass(frozen=True)
@@ -194,37 +194,37 @@ def provenance(label: Label, recording: Recording, run: Run) -> Display:
 
 def not_recorded(label: Label, lack: str = "") -> Display:
     """Return the box that stands where a GPU's output would."""
-    text = f"Not run, and not yet recorded: there is no output to show. {lack or _NO_DEVICE}"
-    return _box(label, "No output", text, "not recorded")
+    return _box(label, f"not yet recorded. {lack or _NO_DEVICE}", "not recorded")
 
 
 def not_at_hand(label: Label, lack: str = "") -> Display:
     """Return the box for a notebook that was taken away from the book and its recordings."""
-    text = f"Not run, and the book's recordings are not on this machine. {lack or _NO_DEVICE}"
-    return _box(label, "No output", text, "not at hand")
+    text = f"the book's recordings are not on this machine. {lack or _NO_DEVICE}"
+    return _box(label, text, "not at hand")
 
 
 def stale(label: Label, recording: Recording) -> Display:
     """Return the box that stands where an output of other code would."""
-    text = (
-        "There is a recording of this cell, but it was made from other code than you see here, "
-        "so it is not shown."
-    )
-    return _box(label, "No output", text, "stale", chapter=recording.chapter)
+    text = "its recording was made from other code than you see here, so it is not shown."
+    return _box(label, text, "stale", chapter=recording.chapter)
 
 
-def _box(label: Label, state: str, text: str, record: str, **more: str) -> Display:
+def _box(label: Label, text: str, record: str, **more: str) -> Display:
     html = (
-        f'<div class="it it-absent" role="note">{_head(label, state)}<p>{escape(text)} '
-        f'<a href="{GUIDE}">How to run or record it</a></p></div>'
+        f'<p class="it it-absent" role="note">{_named(label)}: {escape(text)} '
+        f'<a href="{GUIDE}">Run or record it</a></p>'
     )
     return Display(html, f"%%cuda {label.heading}: {text}", _record(label, record, **more))
 
 
-def _head(label: Label, state: str) -> str:
+def _named(label: Label) -> str:
     title = f" {escape(label.title)}" if label.title else ""
+    return f"<code>%%cuda {escape(label.name)}</code>{title}"
+
+
+def _head(label: Label, state: str) -> str:
     return (
-        f'<p class="it-label"><span><code>%%cuda {escape(label.name)}</code>{title}</span>'
+        f'<p class="it-label"><span>{_named(label)}</span>'
         f'<span class="it-release">{escape(state)}</span></p>'
     )
 

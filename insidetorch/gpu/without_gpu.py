@@ -20,6 +20,7 @@ from insidetorch.display import Display, escape, table
 from insidetorch.errors import BookError
 from insidetorch.facts import tool
 from insidetorch.processes import environment, last_line, run
+from insidetorch.show.listings import listing
 
 _KERNEL = re.compile(r"async_compile\.triton\('(\w+)', '''(.*?)'''", re.DOTALL)
 _INSTRUCTION = re.compile(r"^\s*(?:@!?%?\w+\s+)?([A-Za-z][\w.]*)")
@@ -79,7 +80,8 @@ def triton_code(
         )
     return _shown(
         f"Triton kernels Inductor wrote for {name}, on a pretended H100",
-        "\n\n".join(_kernels(done.stdout)) or "No kernel: all of it is calls to libraries.",
+        "\n\n".join(_kernels(done.stdout)) or "# No kernel: all of it is calls to libraries.",
+        "python",
     )
 
 
@@ -99,7 +101,7 @@ def ptx(source: str, *, arch: str = "sm_90") -> Display:
     names = (m[1] for line in code.splitlines() if (m := _INSTRUCTION.match(line)))
     counts = Counter(stem for name in names if (stem := _stem(name)))
     rows = [[name, count, _MEANINGS[name]] for name, count in counts.most_common()]
-    shown = _shown(f"PTX for {arch}, from nvcc {_release(nvcc)}", code)
+    shown = _shown(f"PTX for {arch}, from nvcc {_release(nvcc)}", code, "ptx")
     words = table(["instruction", "count", "what it does"], rows, numeric=(1,))
     return Display(shown.html + words.html, f"{shown.text}\n\n{words.text}")
 
@@ -150,11 +152,6 @@ def _stem(name: str) -> str:
     return next((stem for stem in stems if stem in _MEANINGS), "")
 
 
-def _shown(title: str, code: str) -> Display:
+def _shown(title: str, code: str, language: str) -> Display:
     note = "Nothing was run: the code was generated, and no GPU took part."
-    html = (
-        f'<figure class="it it-excerpt"><figcaption><strong>{escape(title)}</strong> '
-        f"<span>{note}</span></figcaption>"
-        f'<pre class="it-code">{escape(code)}</pre></figure>'
-    )
-    return Display(html, f"{title}\n{note}\n\n{code}")
+    return listing(code, title, language=language, note=note, width=0)

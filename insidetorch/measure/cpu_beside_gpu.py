@@ -100,17 +100,12 @@ def side_by_side(name: str, cpu: Mapping[str, Any], *, caption: str) -> Display:
             f"side_by_side({name!r}, …): the CPU is measured in {cpu['unit']} and the GPU in "
             f"{gpu['unit']}; measure both in one unit."
         )
-    gpu_title = "GPU" if kept else "GPU: not yet recorded"
     with_limits = bool(cpu.get("limit") or gpu.get("limit"))
-    header = ["", "CPU", *(["of its limit"] if with_limits else []), gpu_title]
-    header += [*(["of its limit"] if with_limits else []), "GPU to CPU"]
+    share = ["of its limit"] if with_limits else []
+    header = ["", "CPU", *share, *(["GPU", *share, "GPU to CPU"] if kept else [])]
     rows = [
-        [
-            label,
-            *_cells(cpu, label, with_limits),
-            *_cells(gpu, label, with_limits),
-            _ratio(cpu, gpu, label),
-        ]
+        [label, *_cells(cpu, label, with_limits)]
+        + ([*_cells(gpu, label, with_limits), _ratio(cpu, gpu, label)] if kept else [])
         for label in dict.fromkeys([*cpu["rows"], *gpu["rows"]])
     ]
     where = f"{facts.cpu_name()}, {facts.cores()} cores, torch {_release()}, this build"

@@ -22,6 +22,9 @@ from insidetorch.show.traces import link_viewer
 FRESH, CACHED = "fresh", "cached"
 _MARKER = re.compile(r'(<span class="it-freshness" data-doc="([^"]+)">)[^<]*(</span>)')
 _REDIRECTION = re.compile(r'<meta http-equiv="Refresh" content="0; url=([^"]+)" ?/>')
+_SAID = re.compile(
+    r'<title>.*?</title>|<meta (?:name="description"|property="og:)[^>]*>', re.DOTALL
+)
 _MAIN = re.compile(r"<article\b.*?</article>", re.DOTALL)
 _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
@@ -59,7 +62,7 @@ def assemble(
         doc = path.relative_to(rendered).with_suffix("").as_posix()
         if doc in downloads:
             text = link_viewer(fill_markers(text, fresh), place)
-        return (_whole_entrance(text) if doc == "index" else text).encode()
+        return (_whole_entrance(text, rendered) if doc == "index" else text).encode()
 
     for path, content in digests.items():
         name = path.relative_to(rendered).as_posix()
@@ -101,15 +104,21 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _whole_entrance(text: str) -> str:
-    """Make a whole page of the bare redirection that Jupyter Book puts at the site's root."""
+def _whole_entrance(text: str, site: Path) -> str:
+    """Make a whole page of the bare redirection that Jupyter Book puts at the site's root.
+
+    :param site: the rendered site, whose first page says what the book is.
+    """
     found = _REDIRECTION.fullmatch(text.strip())
-    if not found:
+    if not found or not (site / found[1]).is_file():
         return text
+    head = (site / found[1]).read_text(encoding="utf-8").partition("</head>")[0]
+    said = "\n".join(_SAID.findall(head))
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
-        f"<title>To the book</title>\n{text.strip()}</head>\n"
-        f'<body><p>The book starts <a href="{found[1]}">here</a>.</p></body>\n</html>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{said}\n'
+        f"{text.strip()}</head>\n"
+        f'<body><p><a href="{found[1]}">To the book</a></p></body>\n</html>\n'
     )
 
 

@@ -32,8 +32,12 @@ _WORD = re.compile(r"[A-Za-z_][\w-]*")
 _NAME = re.compile(r"[.#]((?:\\.|[\w-])+)")
 _URL = re.compile(r"url\(\s*([\"']?)(?!data:|#|[a-z]+:|/)([^)\"']+)\1\s*\)")
 _CODE = re.compile(r"<pre\b(?P<attributes>[^>]*)>(?P<body>.*?)</pre>", re.DOTALL)
-# Names, punctuation and blanks have the colour of all code in the book's styles.
-_PLAIN = re.compile(r'<span class="(?:n|p|w)">([^<]*)</span>')
+# Names, punctuation, numbers and operators have the colour of all code.
+_PLAIN = re.compile(r'<span class="(?:n|p|w|o|mi|mf|mh|bp|nn|si|sa|nb)">([^<]*)</span>')
+_SAME = re.compile(r'(<span class="(\w+)">[^<]*)</span><span class="\2">')
+_GROUP = re.compile(r"<g(?P<attributes>[^>]*)>|</g>")
+_THEME = re.compile(r'(<html\b[^>]*\bdata-theme=")auto"')
+_DARK = re.compile(r"^[^{}@]*\[data-theme=[\"']?dark[\"']?\][^{}]*\{[^{}]*\}$", re.MULTILINE)
 _PHONE, _WIDE = 46, 120
 """Columns of code that a phone has, and of what is printed too wide to be wrapped there."""
 _PRIVATE_USE = range(0xE000, 0xF900)
@@ -238,6 +242,8 @@ def _bundle(sheets: Iterable[Path], used: Names, static: Path, out: Path) -> Non
     text = "".join(rules_in_use(_resolved(sheet, static), used) for sheet in sheets)
     icons = {ord(character) for character in text} & set(_PRIVATE_USE)
     text = re.sub(r"@font-face\s*\{[^}]*\}", lambda face: _face(face[0], icons, static, out), text)
+    dark = re.sub(r"(data-theme=[\"']?)dark", r"\1light", "\n".join(_DARK.findall(text)))
+    text += f"@media (scripting: none) and (prefers-color-scheme: dark) {{{dark}}}\n"
     path = out / f"book-{hashlib.sha256(text.encode()).hexdigest()[:8]}.css"
     path.write_text(f'@charset "utf-8";\n{text}', encoding="utf-8")
 
@@ -287,7 +293,11 @@ def _page(path: Path, text: str, bundle: Path) -> str:
         href = Path(os.path.relpath(bundle, path.parent)).as_posix()
     head, tail = text[: first.start()], text[first.start() :]
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
-    text = _CODE.sub(_lighter, text)
+    # Without scripts a page is light, and dark where the reader's system is; see `_bundle`.
+    text = _THEME.sub(r'\1light"', _CODE.sub(_lighter, ungrouped(text)))
+    # The page of the search starts its scripts itself, one after the other.
+    if "searchtools.js" in text:
+        return text
 
     def late(found: re.Match[str]) -> str:
         source = path.parent / found[2].partition("?")[0]
@@ -298,9 +308,30 @@ def _page(path: Path, text: str, bundle: Path) -> str:
     return _SCRIPT.sub(late, text)
 
 
+def ungrouped(text: str) -> str:
+    """Return a page whose drawings have no groups that say nothing of what is in them."""
+    kept: list[bool] = []
+
+    def group(found: re.Match[str]) -> str:
+        if found["attributes"] is not None:
+            kept.append(bool(found["attributes"].strip()))
+            return found[0] if kept[-1] else ""
+        return found[0] if kept and kept.pop() else ""
+
+    return _GROUP.sub(group, text)
+
+
+def _joined(code: str) -> str:
+    """Return code whose neighbours of one colour are one element."""
+    while (joined := _SAME.sub(r"\1", code)) != code:
+        code = joined
+    return code
+
+
 def _lighter(found: re.Match[str]) -> str:
     """Return preformatted text with fewer elements; it says its rows if its lines do not wrap."""
     attributes, code = found["attributes"], _PLAIN.sub(r"\1", found["body"])
+    code = _joined(code)
     if "pre-wrap" in attributes:
         return f"<pre{attributes}>{code}</pre>"
     # A browser drops a line break at the very start, and shows none at the end.

@@ -98,12 +98,9 @@ def _config(project: Project) -> dict[str, Any]:
             "sitemap_show_lastmod": False,
             "ogp_site_url": f"{site}/",
             "ogp_site_name": config.get("title") or "",
+            "ogp_image": "_static/card.png",
             "notfound_urls_prefix": f"{urlsplit(site).path}/",
         }
-        # Cards cannot show a logo that is an SVG; the same picture lies beside it.
-        logo = PurePosixPath(str(config.get("logo") or "logo.svg")).with_suffix(".png")
-        if (project.root / logo).is_file():
-            settings["ogp_social_cards"] = {"image": str(logo), "image_mini": str(logo)}
     config["sphinx"] = {**sphinx, "extra_extensions": extensions, "config": settings}
     return config
 

@@ -169,7 +169,9 @@ def _folded(output: Mapping[str, Any], code: str, said: str, kind: str) -> dict[
     html = html if isinstance(html, str) else "".join(html)
     names = f"it-how {kind}".strip()
     data["text/html"] = (
-        f'{html}<details class="{names}"><summary>{said}</summary>{highlighted(code)}</details>'
+        f'{html}<details class="{names}"><summary>{said}</summary>'
+        # The page's script parses it when it is opened; half of a page would be such code.
+        f"<noscript>{highlighted(code)}</noscript></details>"
     )
     return {**output, "data": data}
 

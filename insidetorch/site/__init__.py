@@ -15,11 +15,14 @@ from insidetorch.display import escape
 from insidetorch.site import (
     architecture,
     bibliography,
+    card,
     changes,
     chapter,
     drift_data,
     excerpt_links,
     glossary,
+    landing,
+    lists,
     mathml,
     outdated,
     own_host,
@@ -27,6 +30,7 @@ from insidetorch.site import (
     parts,
     questions,
     reading_list,
+    report,
     search,
     silent,
     source_map,
@@ -43,10 +47,16 @@ __all__ = ["setup"]
 _STYLE = "insidetorch.css"
 
 PARTS = {
-    "verified": Part(lambda page: parts.verified(page.ledger, page.link)),
-    "colophon": Part(lambda page: parts.colophon(page.ledger)),
+    "finding": Part(landing.finding, landing.FILES),
+    "live-verdict": Part(landing.live, landing.FILES),
+    "picture-of": Part(landing.picture),
+    "doors": Part(landing.doors, landing.FILES),
+    "chapters": Part(landing.chapters),
+    "status": Part(landing.status),
+    "ways-back": Part(report.ways),
+    "colophon": Part(lambda page: parts.colophon(page.ledger, page.link)),
     "source-map": Part(source_map.html),
-    "questions": Part(questions.html, (questions.FILE,)),
+    "questions": Part(questions.html, (questions.FILE, questions.SYMPTOMS)),
     "wrong-without-error": Part(silent.html, (silent.FILE,)),
     "architecture": Part(architecture.html, (architecture.FILE,)),
     "book-glossary": glossary.PART,
@@ -69,8 +79,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     glossary.register(app)
     excerpt_links.register(app)
     chapter.register(app)
+    card.register(app)
     outdated.register(app)
     reading_list.register(app)
+    report.register(app)
+    lists.register(app)
     search.register(app)
     strip.register(app)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))

@@ -45,10 +45,22 @@ def _opens_with(node: nodes.Element, word: str) -> bool:
 
 
 def _fold(section: nodes.section, title: nodes.title) -> None:
+    """Fold a section below its title; its text waits until the page's script parses it."""
     place = section.index(title)
+    outer, waits, ends = not _in_folded(section), "<noscript>", "</noscript>"
+    section["folded"] = True
+    for node in own_host.raw_html(section, waits) if outer else ():
+        own_host.rewrite(node, node.astext().replace(waits, "").replace(ends, ""))
     section.insert(place, _raw('<details class="it-deeper"><summary>'))
-    section.insert(place + 2, _raw("</summary>"))
-    section.append(_raw("</details>"))
+    section.insert(place + 2, _raw(f"</summary>{waits if outer else ''}"))
+    section.append(_raw(f"{ends if outer else ''}</details>"))
+
+
+def _in_folded(section: nodes.section) -> bool:
+    around = section.parent
+    while around is not None and not around.get("folded"):
+        around = around.parent
+    return around is not None
 
 
 def _raw(html: str) -> nodes.raw:

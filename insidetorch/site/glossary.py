@@ -18,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 from insidetorch.decode import Words, Written, decode
 from insidetorch.display import code_apart
 from insidetorch.errors import BookError
+from insidetorch.site import lists
 from insidetorch.site.part import PageContext, Part, generated_part, raw
 from insidetorch.site.places import in_order, linked
 
@@ -98,9 +99,8 @@ class _Glossary(SphinxDirective):
             terms += [self._item(entry) for entry in group]
             section += terms
             found.append(section)
-        links = " ".join(f'<a href="#{anchor}">{first}</a>' for first, anchor in letters)
-        nav = f'<nav class="it-letters" aria-label="Letters">{links}</nav>'
-        return [raw(nav), *found]
+        nav = lists.contents(((f"#{anchor}", first) for first, anchor in letters), "Letters")
+        return [raw(nav + lists.form(".it-glossary > dd", len(entries))), *found]
 
     def _item(self, entry: Entry) -> nodes.definition_list_item:
         source, line = self.get_source_info()

@@ -14,6 +14,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from insidetorch.book.address import Address
 from insidetorch.errors import BookError
 from insidetorch.site.book_ledger import Ledger, read_ledger
 from insidetorch.site.drift_data import DriftData, read_drift
@@ -37,6 +38,11 @@ class PageContext:
     def source(self) -> Path:
         """The folder of the sources."""
         return Path(self.app.srcdir)
+
+    @property
+    def address(self) -> Address:
+        """Where the book lives."""
+        return Address(**self.app.config.insidetorch_address)
 
     @cached_property
     def ledger(self) -> Ledger | None:
@@ -109,9 +115,11 @@ def register(app: Sphinx, parts: Mapping[str, Part]) -> None:
     """Add a directive for each part, by its name, and fill their places."""
 
     class Directive(SphinxDirective):
+        optional_arguments = 2
+
         def run(self) -> list[nodes.Node]:
             parts[self.name].note(self.env)
-            return [generated_part(kind=self.name, about={})]
+            return [generated_part(kind=self.name, given=self.arguments, about={})]
 
     app.add_node(generated_part)
     for name, part in parts.items():
@@ -130,7 +138,7 @@ def _fill(parts: Mapping[str, Part], app: Sphinx, doctree: nodes.document, docna
     page = PageContext(app, docname)
     for mark in list(doctree.findall(generated_part)):
         try:
-            html = parts[mark["kind"]].html(page, **mark["about"])
+            html = parts[mark["kind"]].html(page, *mark.get("given", ()), **mark["about"])
         except BookError as error:
             page.complain(str(error))
             html = ""

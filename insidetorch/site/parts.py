@@ -1,4 +1,4 @@
-"""Parts of pages that come from the ledger: the table of chapters and the colophon's tables."""
+"""The tables of the colophon, which come from the ledger."""
 
 from __future__ import annotations
 
@@ -23,33 +23,11 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def verified(ledger: Ledger | None, link: Callable[[str], str]) -> str:
-    """Return the table of chapters: what each states, how much of it held, and on what.
+def colophon(ledger: Ledger | None, link: Callable[[str], str]) -> str:
+    """Return the tables of the colophon: machine, versions, and what was checked in each chapter.
 
     :param link: returns the address of a chapter's document, relative to the page.
     """
-    if ledger is None:
-        return NO_LEDGER
-    rows = [
-        [
-            Display(linked(link(c.doc), c.title), c.title),
-            "{} of {}".format(*c.held()),
-            len(c.of("verdict")),
-            Display(release(c.torch, c.commit), c.torch),
-            Display(moment(c.executed), str(c.executed)),
-        ]
-        for c in ledger.chapters
-    ]
-    return table(
-        ["Chapter", "Claims held", "Verdicts", "Release (commit)", "Executed"],
-        rows,
-        caption="What was checked, and on which release",
-        numeric=(1, 2),
-    ).html
-
-
-def colophon(ledger: Ledger | None) -> str:
-    """Return the tables of the colophon: machine, versions, and the chapters' executions."""
     versions = table(
         ["Package", "Version"],
         [[name, found] for name in PACKAGES if (found := _version(name))],
@@ -57,7 +35,7 @@ def colophon(ledger: Ledger | None) -> str:
     ).html
     if ledger is None:
         return NO_LEDGER + versions
-    return _facts(ledger) + _limits(ledger.chapters) + versions + _executions(ledger.chapters)
+    return _facts(ledger) + _limits(ledger.chapters) + versions + _executions(ledger.chapters, link)
 
 
 def _limits(chapters: Sequence[Executed]) -> str:
@@ -94,26 +72,32 @@ def _facts(ledger: Ledger) -> str:
     )
 
 
-def _executions(chapters: Sequence[Executed]) -> str:
+def _executions(chapters: Sequence[Executed], link: Callable[[str], str]) -> str:
     rows: list[list[object]] = [
         [
-            chapter.title,
+            Display(linked(link(chapter.doc), chapter.title), chapter.title),
+            "{} of {}".format(*chapter.held()),
+            len(chapter.of("verdict")),
             chapter.cells,
             f"{chapter.seconds:.1f}",
             _warnings(chapter),
+            Display(release(chapter.torch, chapter.commit), chapter.torch),
             Display(moment(chapter.executed), str(chapter.executed)),
         ]
         for chapter in chapters
     ]
     total = sum(chapter.seconds for chapter in chapters)
     cells = sum(chapter.cells for chapter in chapters)
-    rows.append(["Together", cells, f"{total:.1f}", "", ""])
+    verdicts = sum(len(chapter.of("verdict")) for chapter in chapters)
+    held = "{} of {}".format(*_claims(chapters))
+    rows.append(["Together", held, verdicts, cells, f"{total:.1f}", "", "", ""])
     return table(
-        ["Chapter", "Code cells", "Seconds", "Warnings", "Executed"],
+        ["Chapter", "Claims held", "Verdicts", "Code cells", "Seconds", "Warnings",
+         "Release (commit)", "Executed"],
         rows,
-        caption="Executions",
-        numeric=(1, 2),
-    ).html
+        caption="What was checked, and on which release",
+        numeric=(1, 2, 3, 4),
+    ).html  # fmt: skip
 
 
 def _warnings(chapter: Executed) -> str:

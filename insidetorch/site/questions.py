@@ -1,20 +1,24 @@
-"""The index of questions: what people asked, and the sections of chapters that answer it."""
+"""The index of questions: what people asked, by symptom, and the sections that answer it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 
 from insidetorch.decode import Words, Written, decode
-from insidetorch.display import escape
+from insidetorch.display import escape, marked
+from insidetorch.errors import BookError
+from insidetorch.site import lists
 from insidetorch.site.part import PageContext
-from insidetorch.site.places import Place, in_order, linked
+from insidetorch.site.places import Place, in_order
 
-FILE = "book/questions.yml"
+FILE, SYMPTOMS = "book/questions.yml", "book/symptoms.yml"
 
 
 class Thread(Written, frozen=True):
@@ -38,12 +42,45 @@ class Question(Written, frozen=True):
     anchor: Words
 
 
+class Symptom(Written, frozen=True):
+    """What readers come with.
+
+    :param words: whole words, or with ``*`` the beginnings of words, by which a question is one
+        of it; a symptom without words has what no other has.
+    :param says: what its door on the first page says; "" for none.
+    :param path: the label of the section that its door leads to.
+    """
+
+    id: Words
+    title: Words
+    words: tuple[str, ...]
+    says: str = ""
+    path: str = ""
+
+    def fits(self, question: str) -> bool:
+        """Tell whether a question is one of it."""
+        each = (re.escape(word).replace(r"\*", r"\w*") for word in self.words)
+        return not self.words or bool(re.search(rf"(?i)\b(?:{'|'.join(each)})\b", question))
+
+
 def read_questions(path: Path) -> list[Question]:
     """Read the questions.
 
     :raises BookError: the file is missing, or an entry is malformed; the message names it.
     """
     return decode(list[Question], path)
+
+
+def read_symptoms(path: Path) -> list[Symptom]:
+    """Read the symptoms.
+
+    :raises BookError: the file is missing, an entry is malformed, or the last one has words; the
+        message names it.
+    """
+    found = decode(list[Symptom], path)
+    if not found or found[-1].words:
+        raise BookError(f"{path.name}: the last symptom has what no other has; give it no words.")
+    return found
 
 
 def html(page: PageContext) -> str:
@@ -53,13 +90,22 @@ def html(page: PageContext) -> str:
         purpose = f"answer {question.question!r}"
         if place := page.placed(FILE, question.chapter, question.anchor, purpose):
             found.append((question, place))
-    return answered(found, in_order(page.app.env), page.link)
+    symptoms = read_symptoms(page.source / SYMPTOMS)
+    return answered(found, symptoms, in_order(page.app.env), page.link)
+
+
+def symptom_of(question: Question, symptoms: Sequence[Symptom]) -> str:
+    """Return the id of the first symptom that a question fits."""
+    return next(one.id for one in symptoms if one.fits(question.question))
 
 
 def answered(
-    found: Sequence[tuple[Question, Place]], order: Sequence[str], link: Callable[[str], str]
+    found: Sequence[tuple[Question, Place]],
+    symptoms: Sequence[Symptom],
+    order: Sequence[str],
+    link: Callable[[str], str],
 ) -> str:
-    """Return the questions as HTML, by chapter and, below it, by section.
+    """Return the questions as HTML, by symptom and, below it, by chapter.
 
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
@@ -67,35 +113,56 @@ def answered(
     """
     rank = {doc: number for number, doc in enumerate(order)}
     ordered = sorted(found, key=lambda pair: (rank.get(pair[1].doc, len(rank)), pair[1].number))
-    chapters = [list(group) for _, group in groupby(ordered, key=lambda pair: pair[1].doc)]
-    contents = " ".join(
-        linked(f"#{_id(group[0][1])}", f"{group[0][1].page} ({len(group)})") for group in chapters
+    chapters = {_id(place): place.page for _, place in ordered}
+    groups: dict[str, list[tuple[Question, Place]]] = {}
+    for pair in ordered:
+        groups.setdefault(symptom_of(pair[0], symptoms), []).append(pair)
+    used = [one for one in symptoms if one.id in groups]
+    sections = [_section(one, groups[one.id], link) for one in used]
+    links = ((f"#{one.id}", f"{one.title} ({len(groups[one.id])})") for one in used)
+    form = lists.form(
+        ".it-questions li",
+        len(found),
+        symptom={one.id: one.title for one in symptoms},
+        chapter=chapters,
     )
     return (
-        f'<div class="it-questions"><nav class="it-letters" aria-label="Chapters">{contents}</nav>'
-        f"{''.join(_chapter(group, link) for group in chapters)}</div>"
+        f"{lists.contents(links, 'Symptoms')}{form}"
+        f'<div class="it-questions">{"".join(sections)}</div>'
     )
 
 
-def _chapter(group: Sequence[tuple[Question, Place]], link: Callable[[str], str]) -> str:
-    parts = [f'<h2 id="{escape(_id(group[0][1]))}">{escape(group[0][1].page)}</h2>']
-    for section, pairs in groupby(group, key=lambda pair: pair[1].section):
-        items = "".join(
-            _item(question, f"{link(place.doc)}#{place.anchor}") for question, place in pairs
+def _section(
+    symptom: Symptom, listed: Sequence[tuple[Question, Place]], link: Callable[[str], str]
+) -> str:
+    parts = [f'<h2 id="{escape(symptom.id)}">{escape(symptom.title)}</h2>']
+    for chapter, pairs in groupby(listed, key=lambda pair: _id(pair[1])):
+        of = list(pairs)
+        items = "".join(_item(question, place, link) for question, place in of)
+        parts.append(
+            f'<div class="it-group" data-c="{escape(chapter)}"><h3>{escape(of[0][1].page)}</h3>'
+            f"<ul>{items}</ul></div>"
         )
-        parts.append(f"<h3>{escape(section)}</h3><ul>{items}</ul>")
-    return "".join(parts)
+    return f'<section data-s="{escape(symptom.id)}">{"".join(parts)}</section>'
 
 
-def _item(question: Question, address: str) -> str:
-    asked = "; ".join(linked(thread.url, thread.title) for thread in question.sources)
-    count = len(question.sources)
-    return (
-        f"<li>{linked(address, question.question)}"
-        f'<details class="it-asked"><summary>Asked in {count} thread{"s" * (count > 1)}</summary>'
-        f"{asked}</details></li>"
+def _item(question: Question, place: Place, link: Callable[[str], str]) -> str:
+    address = f"{link(place.doc)}#{place.anchor}"
+    asked = " ".join(
+        f'<a href="{escape(one.url)}" title="{escape(one.title)}">{escape(_short(one.url))}</a>'
+        for one in question.sources
     )
+    text = marked(question.question)
+    return f'<li><a href="{escape(address)}">{text}</a>{asked and f" asked: {asked}"}</li>'
+
+
+def _short(url: str) -> str:
+    """Return what a thread is called: the number of one of PyTorch's, or its host."""
+    thread = re.search(r"github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", url)
+    if thread:
+        return f"{thread[1].removeprefix('pytorch/pytorch')}#{thread[2]}"
+    return (urlsplit(url).hostname or url).removeprefix("www.")
 
 
 def _id(place: Place) -> str:
-    return f"questions-{place.doc.rsplit('/', 1)[-1]}"
+    return place.doc.rpartition("/")[2]

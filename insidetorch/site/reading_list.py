@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -30,16 +29,13 @@ logger = logging.getLogger(__name__)
 BIBLIOGRAPHY, SUBJECTS, VERDICTS = "book/references.bib", "book/subjects.yml", "book/verdicts.yml"
 FILES = (BIBLIOGRAPHY, SUBJECTS, VERDICTS)
 LIST_PAGE, VERDICT_PAGE = "book/references", "book/verdicts"
-_SCRIPT = "filter.js"
 
 
 def register(app: Sphinx) -> None:
     """Add the reading list to the book's extension."""
-    app.connect("builder-inited", _write_script)
     app.connect("env-check-consistency", _check)
     app.connect("doctree-resolved", _anchor_verdicts)
     app.connect("doctree-resolved", _drop_citations)
-    app.connect("html-page-context", _add_script)
 
 
 def listed(page: PageContext) -> str:
@@ -62,7 +58,7 @@ def settled(page: PageContext) -> str:
     found = _settled(page)
     if found is None:
         return NO_LEDGER
-    return verdicts.page(found, page.drift.results, page.link, page.link(LIST_PAGE))
+    return verdicts.page(found, page.drift.results, page.link, page.link(LIST_PAGE), page.address)
 
 
 def survival(page: PageContext) -> str:
@@ -136,14 +132,3 @@ def _drop_citations(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     if docname == LIST_PAGE:
         for node in list(doctree.findall(nodes.citation)):
             node.parent.remove(node)
-
-
-def _write_script(app: Sphinx) -> None:
-    own_host.add_file(app, "insidetorch.site", _SCRIPT)
-
-
-def _add_script(
-    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object
-) -> None:
-    if pagename == LIST_PAGE:
-        app.add_js_file(_SCRIPT, loading_method="defer")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from insidetorch.display import escape
+from insidetorch.site import lists
 from insidetorch.site.bibliography import (
     COVERED,
     LANGUAGES,
@@ -18,6 +19,8 @@ from insidetorch.site.bibliography import (
     Subject,
 )
 from insidetorch.site.places import linked
+
+_LATER = (WAITING, OUTSIDE)
 
 Link = Callable[[str], tuple[str, str]]
 """Takes a document; returns its address relative to the page, and its title."""
@@ -35,7 +38,7 @@ def page(
     link: Link,
     verdicts: str,
 ) -> str:
-    """Return the list as HTML, with the filter that a script brings to life.
+    """Return the list as HTML, with contents and a filter.
 
     :param states: the state of each reference, by id.
     :param verdicts: the address of the page of verdicts, with the fragment's beginning.
@@ -45,42 +48,26 @@ def page(
         for subject in subjects
     }
     used = [subject for subject in subjects if first[subject.id]]
-    jump = " · ".join(linked(f"#subject-{one.id}", one.title) for one in used)
+    # What the book has something to say of comes first.
+    used.sort(key=lambda one: all(states[r.id].kind in _LATER for r in first[one.id]))
     sections = "".join(
         _section(subject, first[subject.id], states, link, verdicts) for subject in used
     )
-    return (
-        f"{_counted(states)}{_form(references, subjects)}<noscript><p>{jump}</p></noscript>"
-        f'<div class="it-refs">{sections}</div>'
+    form = lists.form(
+        ".it-refs li",
+        len(references),
+        topic={one.id: one.title for one in subjects},
+        language=LANGUAGES,
+        state=STATES,
     )
+    subjects_of = lists.contents(((f"#subject-{one.id}", one.title) for one in used), "Subjects")
+    return f'{_counted(states)}{subjects_of}{form}<div class="it-refs">{sections}</div>'
 
 
 def _counted(states: Mapping[str, State]) -> str:
     counts = Counter(one.kind for one in states.values())
     said = ", ".join(f"{counts[kind]} {words}" for kind, words in STATES.items())
     return f"<p>{len(states)} texts: {said}.</p>"
-
-
-def _form(references: Sequence[Reference], subjects: Sequence[Subject]) -> str:
-    total = len(references)
-    return (
-        '<form class="it-filter" hidden aria-label="Filter the list">'
-        f"{_select('Subject', 't', {one.id: one.title for one in subjects})}"
-        f"{_select('Language', 'l', LANGUAGES)}{_select('State', 's', STATES)}"
-        f'<button type="reset">All</button><output aria-live="polite">{total} of {total}</output>'
-        "</form>"
-    )
-
-
-def _select(label: str, name: str, options: Mapping[str, str]) -> str:
-    listed = "".join(
-        f'<option value="{escape(value)}">{escape(text)}</option>'
-        for value, text in options.items()
-    )
-    return (
-        f'<label>{label} <select name="{name}"><option value="">all</option>{listed}</select>'
-        "</label>"
-    )
 
 
 def _section(

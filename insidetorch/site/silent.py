@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from insidetorch.decode import Words, Written, decode
 from insidetorch.display import escape, marked
+from insidetorch.site import lists
 from insidetorch.site.book_ledger import Executed, Ledger
 from insidetorch.site.part import PageContext
 from insidetorch.site.places import Place, in_order, linked
@@ -80,11 +81,20 @@ def listed(
     """
     rank = {doc: number for number, doc in enumerate(order)}
     ordered = sorted(found, key=lambda one: (rank.get(one[1].doc, len(rank)), one[1].number))
-    parts = []
-    for title, group in groupby(ordered, key=lambda one: one[1].page):
-        items = "".join(_item(*one, link) for one in group)
-        parts.append(f"<h2>{escape(title)}</h2><ul>{items}</ul>")
-    return f'<div class="it-silent">{"".join(parts)}</div>'
+    parts, chapters = [], dict[str, str]()
+    for doc, group in groupby(ordered, key=lambda one: one[1].doc):
+        entries, id = list(group), doc.rpartition("/")[2]
+        chapters[id] = entries[0][1].page
+        items = "".join(_item(*one, link) for one in entries)
+        parts.append(
+            f'<section id="of-{escape(id)}" data-c="{escape(id)}"><h2>{escape(chapters[id])}</h2>'
+            f"<ul>{items}</ul></section>"
+        )
+    return (
+        lists.contents(((f"#of-{id}", title) for id, title in chapters.items()), "Chapters")
+        + lists.form(".it-silent li", len(found), chapter=chapters)
+        + f'<div class="it-silent">{"".join(parts)}</div>'
+    )
 
 
 def _item(entry: Silent, place: Place, release: str, link: Callable[[str], str]) -> str:

@@ -30,7 +30,7 @@ def stamp(chapter: Executed | None, doc: str, download: str, address: Address = 
         ("Open in Colab", address.colab(f"{doc.rpartition('/')[2]}.ipynb")),
         ("Source", address.file(f"{doc}.md")),
         ("Suggest an edit", address.edit(f"{doc}.md")),
-        ("Discuss", address.discuss(chapter.title if chapter else doc)),
+        ("Discuss", address.report(chapter.title if chapter else doc)),
     ):
         if goal:
             links.append(linked(goal, name))

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from textwrap import shorten
 from typing import Any
 
+from insidetorch.book.address import Address
 from insidetorch.claims import (
     OUTCOMES,
     Citation,
@@ -20,10 +20,10 @@ from insidetorch.claims import (
 from insidetorch.display import escape, marked
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.run import Result
+from insidetorch.site import lists, report
 from insidetorch.site.book_ledger import Executed, Ledger
 from insidetorch.site.places import linked
-
-_VALUE = 120
+from insidetorch.site.stamp import NOWHERE
 
 
 @dataclass(frozen=True)
@@ -75,25 +75,45 @@ def anchored(html: str, ids: list[str]) -> str:
     return "".join(parts)
 
 
-def page(found: Sequence[Settled], results: Sequence[Result], link: Link, references: str) -> str:
+def page(
+    found: Sequence[Settled],
+    results: Sequence[Result],
+    link: Link,
+    references: str,
+    address: Address = NOWHERE,
+) -> str:
     """Return the verdicts as HTML, by chapter, below a sentence that counts them.
 
     :param results: executions on other releases, oldest first.
     :param references: the address of the References page.
+    :param address: where the book lives, for reports.
     """
     if not found:
         return "<p class='it'>No cell has settled a sentence yet.</p>"
-    counts = Counter(one.outcome for one in found)
-    release = found[0].chapter.torch.split("+")[0]
+    chapters = {one.chapter.doc.rpartition("/")[2]: one.chapter.title for one in found}
     parts = [
-        f"<p>{len(found)} sentences were settled on torch {escape(release)}: "
-        f"{_counted(counts)}.</p>"
+        f"<p>{counted_on(found)}: {_counted(Counter(one.outcome for one in found))}.</p>",
+        lists.contents(((f"#of-{id}", title) for id, title in chapters.items()), "Chapters"),
+        lists.form(
+            ".it-verdicts .it-verdict",
+            len(found),
+            chapter=chapters,
+            outcome={kind: one.label for kind, one in OUTCOMES.items()},
+        ),
     ]
-    for _, group in groupby(found, key=lambda one: one.chapter.doc):
-        listed = list(group)
-        items = "".join(_item(one, results, link, references) for one in listed)
-        parts.append(f"<h3>{escape(listed[0].chapter.title)}</h3>{items}")
+    for chapter, group in groupby(found, key=lambda one: one.chapter):
+        id = chapter.doc.rpartition("/")[2]
+        items = "".join(_item(one, results, link, references, address) for one in group)
+        parts.append(
+            f'<section id="of-{escape(id)}" data-c="{escape(id)}"><h3>{escape(chapter.title)}</h3>'
+            f"{items}</section>"
+        )
     return f'<div class="it-verdicts">{"".join(parts)}</div>'
+
+
+def counted_on(found: Sequence[Settled]) -> str:
+    """Return how many sentences were settled, and on which release."""
+    return f"{len(found)} sentences were settled on torch {escape(_public(found[0].chapter))}"
 
 
 def survival(found: Sequence[Settled]) -> str:
@@ -158,26 +178,27 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[kind]} {OUTCOMES[kind].words}" for kind in OUTCOMES if counts[kind])
 
 
-def _item(one: Settled, results: Sequence[Result], link: Link, references: str) -> str:
+def _item(
+    one: Settled, results: Sequence[Result], link: Link, references: str, address: Address
+) -> str:
     record, id = one.record, one.verdict.id
     sources = "; ".join(_source(source, references) for source in one.verdict.sources)
     said = "".join(f"<p>{marked(each)}</p>" for each in outcome_more(record))
-    values = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(shorten(str(value), _VALUE, placeholder=' …'))}"
-        "</dd></div>"
-        for name, value in (record.get("values") or {}).items()
-    )
-    values = f'<dl class="it-values">{values}</dl>' if values else ""
-    address = f"{link(one.chapter.doc)}#{anchor(id)}"
-    cell = linked(address, f"Code cell {record.get('cell')}")
+    cell = linked(f"{link(one.chapter.doc)}#{anchor(id)}", f"Code cell {record.get('cell')}")
     others = elsewhere(one, results)
+    fault = report.link(address, one.chapter, one.verdict.sentence)
     return (
-        f'<div {outcome_attributes(record)} id="{escape(anchor(id))}">'
+        f'<div {outcome_attributes(record)} id="{escape(anchor(id))}" '
+        f'data-o="{escape(one.outcome)}">'
         f'<p class="it-label"><strong>{escape(outcome_label(record))}</strong></p>'
         f"<blockquote><p>{marked(one.verdict.sentence)}</p><footer>{sources}</footer></blockquote>"
-        f'{said}{values}<p class="it-ran">{cell} ran on torch '
-        f"{escape(one.chapter.torch.split('+')[0])}{escape(others)}.</p></div>"
+        f'{said}<p class="it-ran">{cell} ran on torch {escape(_public(one.chapter))}'
+        f"{escape(others)}. {fault}</p></div>"
     )
+
+
+def _public(chapter: Executed) -> str:
+    return chapter.torch.split("+")[0]
 
 
 def elsewhere(one: Settled, results: Sequence[Result]) -> str:
