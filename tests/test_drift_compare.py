@@ -220,7 +220,7 @@ def test_schemas_and_kernels_of_operators() -> None:
     assert changed("CPU: mul", "CPU: mul_cpu").verdict == "changed"
     removed = changed("- func: mul.Scalar(Tensor self, Scalar other) -> Tensor", "")
     assert list(map(str, removed.breakages)) == [
-        "mul.Scalar: overload removed: mul.Scalar(Tensor self, Scalar other) -> Tensor"
+        "mul: overload removed: mul.Scalar(Tensor self, Scalar other) -> Tensor"
     ]
 
 

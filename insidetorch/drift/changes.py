@@ -24,7 +24,10 @@ _CONDITION = re.compile(r"^(?:if|elif|while|assert|raise|TORCH_CHECK\w*|else if|
 _RESULT = re.compile(r"^return\b")
 _REMARK = re.compile(r"\s*(?://|/?\*(?:\s|/|$)|# )")
 _IMPORT = re.compile(r"^(?:import|from) ")
-IMPORTS = "imports changed"
+IMPORTS, VALUE = "imports changed", "value changed"
+_LITERAL = re.compile(
+    r"\b(?:\d[\w.]*|true|false|True|False|None|nullptr)\b|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
+)
 _LONGEST = 4_000_000
 
 
@@ -152,6 +155,8 @@ def _kind(old: Sequence[str], new: Sequence[str], words: Sequence[set[str]]) -> 
         return "code added" if new else "code removed"
     if conditions[0] and conditions != [[], []]:
         return "condition changed"
+    if [_LITERAL.sub("0", text) for text in old] == [_LITERAL.sub("0", text) for text in new]:
+        return VALUE
     if len(words[0] - words[1]) == len(words[1] - words[0]) == 1 and len(old) == len(new):
         return "renamed"
     if any(map(_RESULT.match, old)) and any(map(_RESULT.match, new)):

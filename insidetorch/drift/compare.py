@@ -15,7 +15,7 @@ from insidetorch.drift import findings as kinds
 from insidetorch.drift import unshipped
 from insidetorch.drift.anchors import Anchor, base
 from insidetorch.drift.changes import alike, changes
-from insidetorch.drift.definitions import OPERATORS, Found, definitions, group
+from insidetorch.drift.definitions import OPERATORS, Found, definitions, group, own_name
 from insidetorch.drift.deprecations import deprecation
 from insidetorch.drift.findings import Finding
 from insidetorch.drift.names import found_at, given_out, resolve
@@ -106,6 +106,8 @@ def _judged(anchor: Anchor, was: Found, now: Found, old: Tree, new: Tree) -> Fin
     file, lines = now.definition.file, (now.definition.first, now.definition.last)
     if was.definition.language != now.definition.language:
         return kinds.Moved(anchor, file, lines)  # from an entry to a stub: the name is there
+    name = now.definition.symbol
+    now = _called(now, was.definition.symbol)
     other = was.definition.lines != now.definition.lines
     mark = deprecation(now) if other and anchor.kind == "api" and not deprecation(was) else ""
     if mark or (other and not alike(was, now)):
@@ -116,10 +118,25 @@ def _judged(anchor: Anchor, was: Found, now: Found, old: Tree, new: Tree) -> Fin
     derivative = _derivative(anchor, old, new)
     if derivative is not None:
         return derivative
+    if name != was.definition.symbol and name and anchor.kind == "api":
+        return kinds.Moved(anchor, file, lines, said=f"another name for {name}")
     if file != anchor.file:
         return kinds.Moved(anchor, file, lines)
     moved = anchor.sha256 and lines != anchor.lines
     return (kinds.MovedWithin if moved else kinds.Unchanged)(anchor, file, lines)
+
+
+def _called(found: Found, symbol: str) -> Found:
+    """Return a Python definition under another own name, as an alias gives it."""
+    what = found.definition
+    old, new = (own_name(name, "python") for name in (what.symbol, symbol))
+    if what.language != "python" or old == new or not new or found.parts:
+        return found
+    head = re.compile(rf"^(\s*(?:async def|def|class) ){re.escape(old)}\b")
+    lines = tuple(head.sub(rf"\g<1>{new}", line) for line in what.lines)
+    signature = head.sub(rf"\g<1>{new}", what.signature)
+    renamed = replace(what, symbol=symbol, lines=lines, signature=signature)
+    return Found(renamed, found.body)
 
 
 def _derivative(anchor: Anchor, old: Tree, new: Tree) -> Finding | None:

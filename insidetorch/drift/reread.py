@@ -7,6 +7,7 @@ executed on the release, and held, comes after what was not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -176,7 +177,9 @@ def _item(finding: Finding, prose: Prose) -> Item | None:
 def _changed(finding: Finding, prose: Prose) -> Item:
     anchor = finding.anchor
     change: Change | None
-    calls = [one for one in finding.breakages if concerns(one, anchor.symbol, prose)]
+    own = re.escape(_own(anchor.symbol or anchor.target))
+    used = bool(anchor.cells) and anchor.kind == "api"
+    calls = [one for one in finding.breakages if concerns(one, anchor.symbol, prose, used)]
     near = frozenset(name for one in prose.near(anchor.cells) for name in one.names)
     shown = [
         change
@@ -202,6 +205,10 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         why = calls[0].why if calls else change.why if named and change else "deprecated"
         return _made(Level.NAMED, why, finding, change, said, prose, sentence)
     change = _of(finding.breakages, finding.changes)
+    if anchor.cells and change and re.match(rf"{own}\s*[:=]", "".join(change.old)):
+        # An option or a constant that a cell sets or reads.
+        sentence = _nearest(anchor, prose)
+        return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
     return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
@@ -233,10 +240,11 @@ def _made(
     )  # fmt: skip
 
 
-def concerns(breakage: Breakage, symbol: str, prose: Prose) -> bool:
+def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
     """Tell whether what callers notice is noticed by a chapter: by how its cells call, or name.
 
     :param symbol: the full name of the definition that the chapter names.
+    :param used: whether its cells use it.
     """
     own = breakage.owner.replace("::", ".").split(".")
     if own[-1] in ("__init__", "__new__", "__call__", "forward"):
@@ -258,7 +266,7 @@ def concerns(breakage: Breakage, symbol: str, prose: Prose) -> bool:
         return any(_passes(call, breakage) for call in called) or _spoken(
             breakage.name, own[-1], prose
         )
-    return bool(called) or spoken or own[-1] in prose.attributes
+    return bool(called) or spoken or own[-1] in prose.attributes or (used and not member)
 
 
 def _passes(call: Call, breakage: Breakage) -> bool:

@@ -182,18 +182,18 @@ def _schemas(old: Found, new: Found) -> list[Breakage]:
     found = []
     for name, schema in mine.items():
         if name not in theirs:
-            found.append(Breakage(name, "overload removed", schema))
+            found.append(Breakage(name.split(".")[0], "overload removed", schema))
         elif theirs[name] != schema:
             given = [_parameters(one) for one in (schema, theirs[name])]
             result = [one.partition("->")[2] for one in (schema, theirs[name])]
             added = [one for one in given[1] if one not in given[0]]
             harmless = given[1][: len(given[0])] == given[0] and result[0] == result[1]
             why = "schema changed"
-            if harmless and all("=" in one for one in added):
+            if harmless and all("=" in one for one in added if one != "*"):
                 why = "argument added"
             elif sorted(given[0]) != sorted(given[1]):
                 why = _default(given) or why
-            found.append(Breakage(name, why, f"{schema} → {theirs[name]}"))
+            found.append(Breakage(name.split(".")[0], why, f"{schema} → {theirs[name]}"))
     return found
 
 
