@@ -69,9 +69,14 @@ class Prose:
     def calls(self) -> dict[str, list[Call]]:
         """The calls in its code, by the last part of the name that is called."""
         found: dict[str, list[Call]] = {}
+        imports = [n for n in self._nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+        aliases = {
+            a.asname: a.name.rpartition(".")[2] for n in imports for a in n.names if a.asname
+        }
         for node in self._nodes:
             if isinstance(node, ast.Call):
                 name = (dotted_name(node.func) or (getattr(node.func, "attr", ""),))[-1]
+                name = aliases.get(name, name)
                 many = any(isinstance(one, ast.Starred) for one in node.args)
                 named = frozenset(one.arg or "**" for one in node.keywords)
                 found.setdefault(name, []).append(Call(99 if many else len(node.args), named))

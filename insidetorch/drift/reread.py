@@ -200,8 +200,9 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         why = calls[0].why if calls else change.why
         return _made(Level.SHOWN, why, finding, change, said, prose, sentence)
     if calls or named or (finding.said and "warn" not in finding.said and anchor.cells):
-        change = named[0][0] if named else _of(calls, finding.changes)
-        sentence = named[0][1] if named else _nearest(anchor, prose, calls)
+        told = named and not calls
+        change = named[0][0] if told else _of(calls, finding.changes)
+        sentence = named[0][1] if told else _nearest(anchor, prose, calls)
         why = calls[0].why if calls else change.why if named and change else "deprecated"
         return _made(Level.NAMED, why, finding, change, said, prose, sentence)
     change = _of(finding.breakages, finding.changes)

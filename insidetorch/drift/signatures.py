@@ -27,6 +27,7 @@ _WHY = {
     _Kind.PARAMETER_CHANGED_REQUIRED: "parameter required",
     _Kind.PARAMETER_ADDED_REQUIRED: "parameter required",
     _Kind.OBJECT_REMOVED: "member removed",
+    _Kind.OBJECT_CHANGED_KIND: "another kind of object",
     _Kind.ATTRIBUTE_CHANGED_VALUE: "value changed",
     _Kind.CLASS_REMOVED_BASE: "base class changed",
 }
