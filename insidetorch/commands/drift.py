@@ -173,21 +173,31 @@ def drift_run(book: Book, release: str, shard: str, store: bool) -> None:
     "--markdown", type=click.Path(path_type=Path), help="Write the text of a pull request here."
 )
 @click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write all as JSON here.")
+@click.option("--pin", is_flag=True, help="Pin the release of FILES, and keep its run.")
 @_book_command
 def drift_report(
-    book: Book, files: tuple[Path, ...], markdown: Path | None, as_json: Path | None
+    book: Book, files: tuple[Path, ...], markdown: Path | None, as_json: Path | None, pin: bool
 ) -> None:
     """Merge FILES, static reports and runs or shards of runs, into one report.
 
-    Without FILES, those of `_build/drift`.
+    Without FILES, those of `_build/drift`. With --pin, requirements.txt asks for their release from
+    now on, and what came of running the book on it is kept in data/drift/runs/.
     """
-    from insidetorch.drift import report
+    from insidetorch.drift import report, run
+    from insidetorch.drift.environment import pinned
 
     folder = book.project.build / "drift"
     found = files or (*sorted(folder.glob("*/static.json")), *sorted(folder.glob("*/run*.json")))
     if not found:
         raise BookError("there is nothing to report; run `make drift TORCH=…` first.")
-    reports = _read_reports(book, found)
+    reports, runs = _read_reports(book, found)
+    if pin:
+        if len(runs) != 1:
+            raise BookError(f"--pin needs the runs of one release, and there are {len(runs)}.")
+        pins = book.project.root / "requirements.txt"
+        text = pinned(pins.read_text(encoding="utf-8"), runs[0].public, runs[0].triton)
+        write(pins, text)
+        run.store(run.result(run.pinned_run(book), runs[0]), book.data)
     data = [report.to_json(one) for one in reports]
     if as_json:
         write(as_json, json.dumps(data, indent=1, ensure_ascii=False))
@@ -234,7 +244,8 @@ def links(book: Book) -> None:
     sys.exit(1 if said else 0)
 
 
-def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
+def _read_reports(book: Book, files: tuple[Path, ...]) -> tuple[list[Any], list[Any]]:
+    """Return one report for each release, and the whole runs that they are made from."""
     from insidetorch.drift import report, run
 
     runs: dict[str, list[run.BookRun]] = {}
@@ -250,11 +261,12 @@ def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
         else:
             reports.append(report.from_json(data, path.name))
     pinned = run.pinned_run(book) if runs else None
-    for parts in runs.values():
+    whole = [run.merge(parts) for parts in runs.values()]
+    for one in whole:
         assert pinned is not None
-        found = run.result(pinned, run.merge(parts))
+        found = run.result(pinned, one)
         reports.append(report.report(None, found.public, found.pinned, ran=found))
-    return report.together(reports, reasons.read(book.data))
+    return report.together(reports, reasons.read(book.data)), whole
 
 
 def _ran(book: Book, release: str) -> Any:

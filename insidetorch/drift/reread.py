@@ -331,7 +331,12 @@ def _names_file(anchor: Anchor, prose: Prose) -> Sentence | None:
 def _of(breakages: Sequence[Breakage], changes: Sequence[Change]) -> Change | None:
     """Return the change that shows a breakage best, else the first."""
     names = {one.name or _own(one.owner) for one in breakages}
-    return next((one for one in changes if names & set(one.names)), next(iter(changes), None))
+    told = (one for one in changes if any(names & set(_words(line)) for line in one.old))
+    return next(told, next(iter(changes), None))
+
+
+def _words(line: str) -> list[str]:
+    return re.findall(r"\w+", line)
 
 
 def _own(symbol: str) -> str:
