@@ -13,7 +13,7 @@ from insidetorch.drift.names import dotted_name
 from insidetorch.gpu.cell import parse
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})\s*(\{code-cell\})?")
-_SPAN = re.compile(r"(`+)(.+?)\1")
+_SPAN = re.compile(r"(?<![}`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
 _NAME = re.compile(r"[^\W\d]\w+")
 _ENDS = re.compile(r"(?<=[.?!])[)\"”*_]*\s+(?=[^a-z\s])")
 _MARKER = re.compile(r"^\s*(?:[-*+>|]|\d+\.)\s+|\s*\|\s*$")
@@ -39,10 +39,9 @@ class Sentence:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The identifiers that it writes as code."""
-        return frozenset(
-            name for _, code in _SPAN.findall(self.text) for name in _NAME.findall(code)
-        )
+        """The identifiers that it writes as code; a path and a term of the glossary name none."""
+        spans = (code for _, code in _SPAN.findall(self.text) if "/" not in code)
+        return frozenset(name for code in spans for name in _NAME.findall(code))
 
 
 @dataclass(frozen=True)
