@@ -13,7 +13,7 @@ from insidetorch.drift.names import dotted_name
 from insidetorch.gpu.cell import parse
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})\s*(\{code-cell\})?")
-_SPAN = re.compile(r"(?<![}`])(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_SPAN = re.compile(r"(\}?)(`+)(?!`)(.+?)(?<!`)\2(?!`)")
 _NAME = re.compile(r"[^\W\d]\w+")
 _ENDS = re.compile(r"(?<=[.?!])[)\"”*_]*\s+(?=[^a-z\s])")
 _MARKER = re.compile(r"^\s*(?:[-*+>|]|\d+\.)\s+|\s*\|\s*$")
@@ -40,7 +40,8 @@ class Sentence:
     @cached_property
     def names(self) -> frozenset[str]:
         """The identifiers that it writes as code; a path and a term of the glossary name none."""
-        spans = (code for _, code in _SPAN.findall(self.text) if "/" not in code)
+        found = _SPAN.findall(self.text)
+        spans = (code for role, _, code in found if not role and "/" not in code)
         return frozenset(name for code in spans for name in _NAME.findall(code))
 
 
