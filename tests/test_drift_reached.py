@@ -39,7 +39,10 @@ MODULES = {
         settings = dynamo.config.patch
         def setting(name): return getattr(dynamo.config, name)
     """,
-    "insidetorch/__init__.py": '_HOME = {"shown": "deep.shows"}\ndef __getattr__(name): return _HOME[name]\n',
+    "insidetorch/__init__.py": """
+        _HOME = {"shown": "deep.shows"}
+        def __getattr__(name): return _HOME[name]
+    """,
     "insidetorch/deep/shows.py": "import torch\ndef shown(): torch.three()\n",
     "insidetorch/names.py": 'A = Name("torch._inner.quiet", ())\n',
     "insidetorch/build.py": "import torch\ntorch.one()\n",
