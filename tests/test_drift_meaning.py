@@ -7,11 +7,10 @@ from textwrap import dedent
 import pytest
 
 from insidetorch.drift.anchors import Anchor, Source, api, gather
+from insidetorch.drift.changes import alike as means_the_same
 from insidetorch.drift.compare import compare
 from insidetorch.drift.definitions import OPERATORS, definitions, fingerprint, group, joined
-from insidetorch.drift.findings import KINDS, Finding, by_definition
-from insidetorch.drift.meaning import same
-from insidetorch.drift.report import ISSUE, markdown, static_report, terminal
+from insidetorch.drift.findings import Finding
 from insidetorch.drift.trees import Tree
 from insidetorch.locate.definition import Definition
 from insidetorch.locate.select import choose, stretches
@@ -30,7 +29,7 @@ def alike(file: str, symbol: str, old: str, new: str) -> bool:
     one, other = (group(tree({file: text}), file, symbol) for text in (old, new))
     assert one is not None and other is not None
     assert one.sha256 != other.sha256
-    return same(one, other)
+    return means_the_same(one, other)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +167,12 @@ def changed(file: str, name: str, old: str, new: str, **more: str) -> Finding:
         ("torch.f", "def f(x, lr=1): ...", "def f(x, **options): ...", "went into **: lr"),
         ("torch.f", "def f(*, lr=1): ...", "def f(**options): ...", "went into **: lr"),
         ("torch.K", "class K(Enum):\n  A = auto()\n  B = auto()",
-         "class K(Enum):\n  B = auto()\n  A = auto()", "order of values was changed: A, B → B, A"),
-        ("torch.K", "class K(A): ...", "class K(B): ...", "Base classes were changed: A → B"),
-        ("torch.K", "class K(A, B): ...", "class K(A): ...", "Base class was removed"),
+         "class K(Enum):\n  B = auto()\n  A = auto()", "order of values changed: A, B → B, A"),
+        ("torch.K", "class K(A): ...", "class K(B): ...", "base class changed: A → B"),
+        ("torch.K", "class K(A, B): ...", "class K(A): ...", "base class changed"),
         ("torch.f", "@no_grad()\ndef f(): ...", "def f(): ...", "changed: no_grad() → none"),
         ("torch.f", "def f(backend='eager'): ...", "def f(backend='inductor'): ...",
-         "Parameter default was changed: backend: 'eager' → 'inductor'"),
+         "default changed: backend: 'eager' → 'inductor'"),
         ("torch.f", "def f(x, y=1): ...", "def f(x, *, y=1): ...",
          "y: positional or keyword → keyword-only"),
     ],
@@ -182,21 +181,21 @@ def test_what_callers_notice_is_said_with_its_values(
     name: str, old: str, new: str, said: str
 ) -> None:
     finding = changed(PYTHON, name, old, new)
-    assert finding.place == "signature changed"
-    assert any(said in one for one in finding.breakages), finding.breakages
+    assert finding.verdict == "signature"
+    assert any(said in str(one) for one in finding.breakages), finding.breakages
 
 
 def test_hints_beside_a_change_are_no_breakage() -> None:
     finding = changed(PYTHON, "torch.f", "def f(x) -> int: return 1", "def f(x): return 2")
-    assert (finding.place, finding.breakages) == ("its code changed", ())
+    assert (finding.verdict, finding.breakages) == ("changed", ())
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("enum class K : int { A, B = 3, C };", "enum class K : int { B = 3, A, C };",
-         "order of values was changed: A, B, C → B, A, C"),
-        ("enum K { A, B };", "enum K { A };", "value was removed: B"),
+         "order of values changed: A, B, C → B, A, C"),
+        ("enum K { A, B };", "enum K { A };", "value removed: B"),
         ("struct K : public A { int x; };", "struct K : public B { int x; };", "A → "),
     ],
 )  # fmt: skip
@@ -206,16 +205,8 @@ def test_enums_and_bases_of_cpp(old: str, new: str, said: str) -> None:
     anchor = Anchor("notebooks/a", "excerpt", "K", (1,), HEADER, "K", (1, 1), ((1, 1),),
                     found.sha256[:32], found.definition.signature)  # fmt: skip
     (finding,) = compare([anchor], before, now)
-    assert finding.place == "changed where it is shown"
-    assert any(said in one for one in finding.breakages), finding.breakages
-
-
-def test_the_code_of_a_function_ranks_before_that_of_a_class() -> None:
-    old = "class K:\n  def zero_grad(self): return 1\n  def other(self): ..."
-    new = old.replace("return 1", "return 2")
-    method, whole = (changed(PYTHON, name, old, new) for name in ("torch.K.zero_grad", "torch.K"))
-    assert (method.place, whole.place) == ("its code changed", "changed behind its name")
-    assert method.rank < whole.rank
+    assert finding.changes[0].shown
+    assert any(said in str(one) for one in finding.breakages), finding.breakages
 
 
 def test_a_derivative_is_found_behind_its_operator() -> None:
@@ -223,31 +214,31 @@ def test_a_derivative_is_found_behind_its_operator() -> None:
     stub = {"torch/__init__.py": "from torch._C import exp\n",
             "torch/_C/__init__.pyi": "def exp(x: Tensor) -> Tensor: ...\n"}  # fmt: skip
     old = "- name: exp(Tensor self) -> Tensor\n  self: grad * result\n"
-    for new, place in (
-        (old.replace("result", "self"), "its derivative changed"),
-        ("", "its derivative changed"),
-        (old + "  result: auto_linear\n", "its derivative changed"),
+    for new, verdict in (
+        (old.replace("result", "self"), "derivative"),
+        ("", "derivative"),
+        (old + "  result: auto_linear\n", "derivative"),
         (old + "# said\n", "unchanged"),
     ):
         finding = changed(DERIVATIVES, "torch.exp", old, new, **stub, **{OPERATORS: entry})
-        assert finding.place == place
-        assert bool(finding.diff) == (place != "unchanged")
+        assert finding.verdict == verdict
+        assert bool(finding.changes or finding.said) == (verdict != "unchanged")
 
 
 @pytest.mark.parametrize(
-    ("module", "place"),
+    ("module", "verdict"),
     [
-        ("_lazy = {'f': 1}\ndef __getattr__(name): ...", "given out by its module's __getattr__"),
+        ("_lazy = {'f': 1}\ndef __getattr__(name): ...", "moved"),
         ("import torch.b\ndef __getattr__(name): return getattr(torch.b, name)",
-         "given out by its module's __getattr__"),
+         "moved"),
         ("def __getattr__(name): raise AttributeError", "gone"),
         ("names = ['f']", "gone"),
     ],
 )  # fmt: skip
-def test_a_name_that_its_module_gives_out_when_asked_is_not_gone(module: str, place: str) -> None:
+def test_a_name_that_its_module_gives_out_when_asked_is_not_gone(module: str, verdict: str) -> None:
     inside = {"torch/b.py": "def f(): ...\n"}
     finding = changed("torch/m.py", "torch.m.f", "def f(): ...", module, **inside)
-    assert finding.place == place
+    assert finding.verdict == verdict
 
 
 CODE = "def f(x):\n    a = x\n    b = a\n    c = b\n    d = c\n    return d\n"
@@ -268,86 +259,28 @@ def shown(*given: str) -> Anchor:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "place"),
+    ("old", "new", "seen"),
     [
-        ("c = b", "c = b + 1", "changed where it is shown"),
-        ("b = a", "b = a + 1", "changed beside what is shown"),
-        ("    c = b\n", "", "changed where it is shown"),
-        ("    d = c\n", "    d = c\n    d += 1\n", "changed beside what is shown"),
-        ("    a = x\n", "    a = x\n    a += 1\n", "changed beside what is shown"),
-        ("def f(x)", "def f(x, y)", "changed where it is shown"),
+        ("c = b", "c = b + 1", True),
+        ("b = a", "b = a + 1", False),
+        ("    c = b\n", "", True),
+        ("    d = c\n", "    d = c\n    d += 1\n", False),
+        ("    a = x\n", "    a = x\n    a += 1\n", False),
+        ("def f(x)", "def f(x, y)", True),
     ],
 )
-def test_only_lines_that_are_shown_count_as_shown(old: str, new: str, place: str) -> None:
+def test_only_lines_that_are_shown_count_as_shown(old: str, new: str, seen: bool) -> None:
     anchor = shown("c = b")
     assert anchor.shown == ((1, 1), (4, 4), (6, 6))
     (finding,) = compare([anchor], tree({PYTHON: CODE}), tree({PYTHON: CODE.replace(old, new)}))
-    assert finding.place == place
+    assert any(change.shown for change in finding.changes) is seen
 
 
 def test_a_line_added_between_two_that_are_shown_is_seen() -> None:
     anchor = shown("b = a", "c = b")
     files = {PYTHON: CODE.replace("    c = b\n", "    b += 1\n    c = b\n")}
     (finding,) = compare([anchor], tree({PYTHON: CODE}), tree(files))
-    assert finding.place == "changed where it is shown"
-
-
-def of_chapter(chapter: str, finding: Finding) -> Finding:
-    anchor = finding.anchor
-    return type(finding)(
-        Anchor(chapter, "api", "torch.f", (2, 3), anchor.file, anchor.symbol, anchor.lines, (),
-               anchor.sha256, anchor.signature),
-        finding.file, finding.lines, finding.breakages, finding.diff,
-    )  # fmt: skip
-
-
-def test_a_definition_is_told_once_with_its_chapters_the_worst_first() -> None:
-    body = changed(PYTHON, "torch.f", "def f(x): return 1", "def f(x): return 2")
-    found = [of_chapter("notebooks/b", body), of_chapter("notebooks/c", body)]
-    (shown_too,) = compare([shown("c = b")], tree({PYTHON: CODE}), tree({PYTHON: "def f(): ..."}))
-    rows = by_definition([*found, shown_too])
-    assert [row["place"] for row in rows] == ["changed where it is shown", "its code changed"]
-    assert [one["chapter"] for one in rows[1]["others"]] == ["notebooks/c"]
-    lines = terminal(static_report([*found, shown_too], "2.0", "1.0", ()))
-    assert sum("torch.f" in line for line in lines) == 1
-    assert "  notebooks/b, code cell 2, 3; notebooks/c, code cell 2, 3" in lines
-    assert "2 definitions to look at" in lines[0] and "3 anchors" in lines[0]
-
-
-def test_every_kind_explains_itself_and_has_a_rank_of_its_own() -> None:
-    anchor = shown("c = b")
-    made = [kind(anchor, "torch/b.py", (3, 9), near=("x",), deprecated="so") for kind in KINDS]
-    assert [finding.rank for finding in made] == list(range(len(KINDS)))
-    assert len({finding.place for finding in made}) == len(KINDS)
-    assert all(isinstance(line, str) for finding in made for line in finding.why())
-    assert [f.place for f in made if f.severity == 2] == ["gone"]
-
-
-def test_an_issue_is_cut_behind_the_most_important_and_says_so() -> None:
-    from insidetorch.drift.outcomes import Outcome
-    from insidetorch.drift.report import executed_report
-
-    body = changed(PYTHON, "torch.f", "def f(x): return 1", "def f(x): return 2")
-    (gone,) = compare([shown("c = b")], tree({PYTHON: CODE}), tree({PYTHON: ""}))
-    many = [
-        type(body)(
-            Anchor("notebooks/a", "api", f"torch.f{n}", (1,), PYTHON, f"f{n}", (1, 1), (), "a", ""),
-            PYTHON, (1, 1), (), ("+é" * 40,),
-        )
-        for n in range(2000)
-    ]  # fmt: skip
-    static = static_report([*many, gone], "2.0", "1.0", ())
-    failed = Outcome("failed", "notebooks/z", 1, "It holds.")
-    reports = [static, executed_report([failed], "2.1", "1.0")]
-    text = markdown(reports, "Drift")
-    assert len(text.encode()) <= ISSUE
-    places = [text.index(word) for word in ("no longer holds: It holds.", "gone: `f`", "torch.f0`")]
-    assert places == sorted(places)
-    assert text.count("```diff") == text.count("  ```\n")
-    left = text.rstrip().rsplit("\n", 1)[1]
-    whole = markdown(reports, "Drift", most=10**9)
-    assert left.endswith("the JSON of this report has all.")
-    assert int(left.split()[0]) == len(whole.splitlines()) - len(text.splitlines()[:-1])
+    assert finding.changes[0].shown
 
 
 def test_several_definitions_as_one_are_compared_as_one() -> None:
@@ -355,4 +288,4 @@ def test_several_definitions_as_one_are_compared_as_one() -> None:
         definitions(tree({PYTHON: f"def f(x): return {n}\n"}), PYTHON, "f")[0] for n in (1, 2)
     )
     assert isinstance(joined([first, second]).definition, Definition)
-    assert not same(joined([first, second]), joined([second, first]))
+    assert not means_the_same(joined([first, second]), joined([second, first]))

@@ -13,13 +13,14 @@ from insidetorch.drift import collect, report
 from insidetorch.drift.collect import shard
 from insidetorch.drift.outcomes import (
     ChapterRun,
+    Outcome,
     chapter_run,
     differences,
     quiet,
     severity,
 )
 from insidetorch.drift.reasons import read as read_reasons
-from insidetorch.drift.run import BookRun, check_shard, merge, parse, result, store, stored
+from insidetorch.drift.run import BookRun, Result, check_shard, merge, parse, result, store, stored
 from insidetorch.errors import BookError
 from insidetorch.records import RECORD_MIME
 
@@ -175,17 +176,22 @@ def test_shards_hold_each_chapter_once() -> None:
 
 def test_the_report_says_how_bad_it_is_and_survives_a_round_trip() -> None:
     outcomes = differences([run([claimed("holds")])], [run([claimed("holds", held=False)])])
-    broken = report.executed_report(outcomes, "2.15.0", "2.13.0")
-    green = report.executed_report([], "2.14.1", "2.13.0")
+
+    def ran(release: str, *found: Outcome) -> Result:
+        return Result(release, "c", "2.13.0", "3.11", "a", "2026", {"notebooks/a": ()}, found)
+
+    broken = report.report(None, "2.15.0", "2.13.0", ran=ran("2.15.0", *outcomes))
+    green = report.report(None, "2.14.1", "2.13.0", ran=ran("2.14.1"))
     assert (broken.code, green.code) == (2, 0)
     assert severity("deprecation") == 1
     assert report.from_json(json.loads(json.dumps(report.to_json(broken))), "x") == broken
     text = report.markdown([broken, green], "Drift")
-    assert "- torch 2.15.0: broken" in text and "- torch 2.14.1: green" in text
+    assert "- torch 2.15.0: broken: 1 failed or is gone" in text
+    assert "- torch 2.14.1: stands: nothing shown, named or executed differs" in text
     assert "no longer holds: holds" in text
     static = report.Report("2.15.0", "2.13.0", ())
     (merged,) = report.together([static, broken])
-    assert merged.static == () and merged.executed == broken.executed
+    assert merged.items == () and merged.ran == broken.ran
     with pytest.raises(BookError, match="cannot be read"):
         report.from_json({"schema": 1}, "x.json")
 

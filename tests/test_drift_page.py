@@ -12,15 +12,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from insidetorch.claims import claim
 from insidetorch.drift import report
 from insidetorch.drift.history import History, Row
 from insidetorch.drift.links import broken, outgoing, sentences
 from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.reasons import Reason
+from insidetorch.drift.reread import Item, Level, Rest
 from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Ledger, completed
 from insidetorch.site.drift_data import DriftData
-from insidetorch.site.still_true import PARTS
+from insidetorch.site.reread import PARTS
+from insidetorch.site.still_true import summary, with_releases
 
 LEDGER = completed(msgspec.convert(
     {
@@ -104,14 +107,44 @@ def test_the_figure_counts_the_anchors_of_each_release_and_says_so_in_words() ->
 
 
 def test_a_static_report_shows_its_differences_escaped() -> None:
-    finding = {
-        "anchor": {"chapter": "notebooks/a", "target": "torch::Y", "cells": [2]}, "severity": 1,
-        "place": "changed where it is shown", "breakages": [], "near": [], "diff": ["-a<b>", "+c"],
-    }  # fmt: skip
-    made = report.Report("2.15.0", "2.13.0", (finding,))
+    rests = (Rest("notebooks/a", "It is <so>.", 9, held=True),)
+    item = Item(Level.SHOWN, "condition added", "torch::Y", "y.h", "y.h", ("a<b>",), ("c",),
+                ("said <so>",), (), rests)  # fmt: skip
+    far = replace(item, level=Level.REST, target="torch::Z")
+    made = report.Report("2.15.0", "2.13.0", (item, far), ("torch::U: not at hand",))
     html = PARTS["drift-differences"](DriftData(reports=(made,)), LEDGER, link)
-    assert "1 of 1 anchors to reread" in html
-    assert "-a&lt;b&gt;\n+c" in html
+    assert "reread: 1 sentence rests on what changed" in html
+    assert "condition added: <code>torch::Y</code>" in html
+    assert "<td><pre>a&lt;b&gt;</pre></td><td><pre>c</pre></td>" in html
+    assert 'href="../notebooks/a.html#:~:text=It%20is%20%3Cso%3E."' in html
+    assert "said &lt;so&gt;" in html and "Its claims held" in html
+    folded = html[html.index("<details>") :]
+    assert "torch::Z" in folded and "torch::U" in folded and "torch::Y" not in folded
+    explained = DriftData(reports=(made,), reasons=(Reason("2.15.0", "", "torch::Y", "As <was>."),))
+    html = PARTS["drift-differences"](explained, LEDGER, link)
+    assert "stands: nothing" in html and "As &lt;was&gt;." in html
+
+
+def test_readers_get_one_sentence_and_a_row_for_each_chapter() -> None:
+    html = summary(FULL, LEDGER, link)
+    assert "Of 2 sentences that are checked as the chapters run, 2 held on 2.13.0; 1 held" in html
+    (row,) = re.findall(r"<tr>.*?</tr>", html)[1:]
+    assert '<a href="../notebooks/a.html">A &lt;chapter&gt;</a>' in row
+    assert re.findall(r"<td[^>]*>(.*?)</td>", row)[-3:] == ["2", "2", "1 (1 not)"]
+    assert "2 held on 2.13.0." in summary(EMPTY, LEDGER, link)
+
+
+def test_the_mark_of_a_sentence_says_on_which_releases_it_held(monkeypatch) -> None:
+    shown: list = []
+    monkeypatch.setattr("insidetorch.claims.show", shown.append)
+    claim("The `grad` is <kept>.", True)
+    body = f"<p>before</p>{shown[0].html}"
+    here = with_releases(body, LEDGER.chapters[0], ())
+    assert 'aria-label="held on torch 2.13.0" title="held on torch 2.13.0">✔' in here
+    held = replace(RESULT, held={"notebooks/a": (text_id("The `grad` is <kept>."),)})
+    both = with_releases(body, LEDGER.chapters[0], (held,))
+    assert 'title="held on torch 2.13.0, 2.15.0"' in both
+    assert with_releases("<p>none</p>", LEDGER.chapters[0], (held,)) == "<p>none</p>"
 
 
 def test_deprecations_of_the_last_run_are_listed() -> None:

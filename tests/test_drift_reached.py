@@ -39,7 +39,10 @@ MODULES = {
         settings = dynamo.config.patch
         def setting(name): return getattr(dynamo.config, name)
     """,
-    "insidetorch/__init__.py": '_HOME = {"shown": "deep.shows"}\ndef __getattr__(name): ...\n',
+    "insidetorch/__init__.py": """
+        _HOME = {"shown": "deep.shows"}
+        def __getattr__(name): return _HOME[name]
+    """,
     "insidetorch/deep/shows.py": "import torch\ndef shown(): torch.three()\n",
     "insidetorch/names.py": 'A = Name("torch._inner.quiet", ())\n',
     "insidetorch/build.py": "import torch\ntorch.one()\n",
@@ -139,8 +142,7 @@ def test_what_modules_name_is_anchored_where_it_is_reached(root: Path, torch: Tr
     }  # fmt: skip
     now = {**TORCH, "torch/_dynamo/config.py": TORCH["torch/_dynamo/config.py"].replace("8", "9")}
     now["torch/_inner.py"] = now["torch/_inner.py"].replace("return 1", "return 2")
-    listed = [f for f in compare(anchors, torch, tree(now, "2.0")) if f.severity]
-    assert {(f.anchor.target, f.place) for f in listed} == {
-        ("torch._inner.hidden", "its code changed"),
-        ("torch._dynamo.config.recompile_limit", "its code changed"),
-    }
+    listed = [f for f in compare(anchors, torch, tree(now, "2.0")) if f.differs]
+    assert {f.anchor.target for f in listed} == {
+        "torch._inner.hidden", "torch._dynamo.config.recompile_limit",
+    }  # fmt: skip

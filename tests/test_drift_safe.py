@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ from rich.console import Console
 
 from insidetorch.book.project import open_project
 from insidetorch.commands import drift as cli
-from insidetorch.drift import environment, findings, hook, releases
-from insidetorch.drift.anchors import Anchor
+from insidetorch.drift import environment, hook, releases
 from insidetorch.drift.book import Book
-from insidetorch.drift.findings import by_definition
 from insidetorch.drift.outcomes import Outcome
 from insidetorch.drift.releases import open_release
 from insidetorch.drift.report import Report, to_json
+from insidetorch.drift.reread import Item, Level, Rest
+from insidetorch.drift.run import Result as Ran
 from insidetorch.errors import BookError
 from insidetorch.facts import torch_facts
 
@@ -210,24 +209,26 @@ def test_the_workflow_takes_a_release_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    ("kinds", "outcomes", "code", "passes"),
+    ("levels", "outcomes", "code", "passes"),
     [
-        ((findings.Signature, findings.Shown, findings.Unchanged), (), 1, True),
-        ((findings.Unchanged,), ("output",), 1, True),
-        ((findings.Unchanged,), (), 0, True),
-        ((findings.Gone,), (), 2, False),
-        ((findings.Body,), ("failed",), 2, False),
+        ((Level.SHOWN, Level.REST), (), 1, True),
+        ((Level.REST, Level.COUNTED), ("output",), 1, True),
+        ((Level.REST, Level.COUNTED), (), 0, True),
+        ((Level.GONE,), (), 2, False),
+        ((Level.COUNTED,), ("failed",), 2, False),
     ],
 )
 def test_the_nightly_gate_is_red_for_what_is_broken_alone(
-    book: Path, kinds: tuple[type[findings.Finding], ...], outcomes: tuple[str, ...], code: int,
-    passes: bool,
-) -> None:  # fmt: skip
-    anchor = Anchor("a", "api", "torch.f", (1,), "torch/a.py", "f", (1, 1), (), "a", "")
-    rows = tuple(by_definition(kind(anchor, "torch/a.py") for kind in kinds))
-    told = tuple(asdict(Outcome(kind, "a", 1, "It holds.")) for kind in outcomes)
+    book: Path, levels: tuple[Level, ...], outcomes: tuple[str, ...], code: int, passes: bool
+) -> None:
+    rows = tuple(
+        Item(level, "gone", f"torch.f{level}", "torch/a.py", "", (), (), (), (), (Rest("a"),))
+        for level in levels
+    )
+    told = tuple(Outcome(kind, "a", 1, "It holds.") for kind in outcomes)
+    ran = Ran("2.15.0", "", "2.13.0", "", "", "", {"a": ()}, told)
     path = book / "static.json"
-    path.write_text(json.dumps(to_json(Report("2.15.0", "2.13.0", rows, told))))
+    path.write_text(json.dumps(to_json(Report("2.15.0", "2.13.0", rows, ran=ran))))
     said = command(book, "drift-report", str(path), "--markdown", str(book / "drift.md"))
     assert said.exit_code == code, said.output
     job = yaml.safe_load((ROOT / ".github/workflows/drift.yml").read_text())["jobs"]["report"]

@@ -1,6 +1,7 @@
 """The commands of drift: lock, drift, drift-run, drift-report, drift-history, links.
 
-Exit status: 0 green, 1 a person should look, 2 something broke, 3 the command could not work.
+Exit status: 0 the book stands, 1 sentences are to be reread, 2 it is broken, 3 the command could
+not work.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import click
 
 from insidetorch.book.project import open_project
-from insidetorch.drift import lockfile
+from insidetorch.drift import lockfile, reasons
 from insidetorch.drift.book import Book, anchors_now, current, installed, unlocked
 from insidetorch.errors import BookError
 from insidetorch.files import write
@@ -92,14 +93,17 @@ def lock(book: Book, check: bool, yes: bool) -> None:
 
 
 @click.command()
-@click.argument("release")
-@click.option("--all", "everything", is_flag=True, help="Also print what misleads nobody.")
+@click.argument("releases", nargs=-1, required=True)
+@click.option("--all", "everything", is_flag=True, help="Also print what is folded.")
 @_book_command
-def drift(book: Book, release: str, everything: bool) -> None:
-    """Compare the anchors with another RELEASE: version, wheel, environment, checkout, channel."""
+def drift(book: Book, releases: tuple[str, ...], everything: bool) -> None:
+    """Compare the anchors with other RELEASES: version, wheel, environment, checkout, channel."""
     from insidetorch.drift import report
     from insidetorch.drift.compare import compare, stale
+    from insidetorch.drift.findings import Unseen
+    from insidetorch.drift.prose import chapters
     from insidetorch.drift.releases import open_release
+    from insidetorch.drift.reread import items
 
     pinned, accepted = installed(), lockfile.read(book.lock)
     if accepted.torch != pinned.public:
@@ -108,19 +112,31 @@ def drift(book: Book, release: str, everything: bool) -> None:
             "install the pins with `make book`, or accept this release with `make lock`."
         )
     anchors, notes = current(accepted, book)
-    outdated = stale(anchors, pinned)
+    # What was locked with this very build of torch is what is installed.
+    outdated = stale(anchors, pinned) if accepted.commit != pinned.commit else []
     notes += [
         f"{a.chapter}: {a.target} is no longer what {lockfile.NAME} holds; run `make lock`."
         for a in outdated
     ]
-    other = open_release(release, book.cache)
-    findings = compare([a for a in anchors if a not in outdated], pinned, other)
-    made = report.static_report(findings, other.public, pinned.public, notes)
-    path = book.work(other.public) / "static.json"
-    write(path, json.dumps(report.to_json(made), indent=1, ensure_ascii=False))
-    for line in report.terminal(made, everything=everything):
-        click.echo(line)
-    sys.exit(made.code)
+    anchors = [anchor for anchor in anchors if anchor not in outdated]
+    prose = chapters(book.project.root, dict.fromkeys(anchor.chapter for anchor in anchors))
+    code = 0
+    for named in releases:
+        other = open_release(named, book.cache)
+        findings = compare(anchors, pinned, other)
+        unknown = dict.fromkeys(
+            f"{one.anchor.target}: {one.said}" for one in findings if isinstance(one, Unseen)
+        )
+        made = report.report(
+            items(findings, prose), other.public, pinned.public, unknown=unknown, notes=notes,
+            ran=_ran(book, other.public), reasons=reasons.read(book.data),
+        )  # fmt: skip
+        path = book.work(other.public) / "static.json"
+        write(path, json.dumps(report.to_json(made), indent=1, ensure_ascii=False))
+        for line in report.terminal(made, everything=everything):
+            click.echo(line)
+        code = max(code, made.code)
+    sys.exit(code)
 
 
 @click.command("drift-run")
@@ -145,7 +161,7 @@ def drift_run(book: Book, release: str, shard: str, store: bool) -> None:
     found = run.result(pinned, run.execute_with(book, release, shard))
     if store:
         click.echo(f"stored {run.store(found, book.data)}")
-    made = report.executed_report(found.outcomes, found.public, found.pinned)
+    made = report.report(None, found.public, found.pinned, ran=found)
     for line in report.terminal(made):
         click.echo(line)
     sys.exit(made.code)
@@ -154,29 +170,39 @@ def drift_run(book: Book, release: str, shard: str, store: bool) -> None:
 @click.command("drift-report")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
-    "--markdown", type=click.Path(path_type=Path), help="Write the body of an issue here."
+    "--markdown", type=click.Path(path_type=Path), help="Write the text of a pull request here."
 )
 @click.option("--json", "as_json", type=click.Path(path_type=Path), help="Write all as JSON here.")
+@click.option("--pin", is_flag=True, help="Pin the release of FILES, and keep its run.")
 @_book_command
 def drift_report(
-    book: Book, files: tuple[Path, ...], markdown: Path | None, as_json: Path | None
+    book: Book, files: tuple[Path, ...], markdown: Path | None, as_json: Path | None, pin: bool
 ) -> None:
     """Merge FILES, static reports and runs or shards of runs, into one report.
 
-    Without FILES, those of `_build/drift`.
+    Without FILES, those of `_build/drift`. With --pin, requirements.txt asks for their release from
+    now on, and what came of running the book on it is kept in data/drift/runs/.
     """
-    from insidetorch.drift import report
+    from insidetorch.drift import report, run
+    from insidetorch.drift.environment import pinned
 
     folder = book.project.build / "drift"
     found = files or (*sorted(folder.glob("*/static.json")), *sorted(folder.glob("*/run*.json")))
     if not found:
         raise BookError("there is nothing to report; run `make drift TORCH=…` first.")
-    reports = _read_reports(book, found)
+    reports, runs = _read_reports(book, found)
+    if pin:
+        if len(runs) != 1:
+            raise BookError(f"--pin needs the runs of one release, and there are {len(runs)}.")
+        pins = book.project.root / "requirements.txt"
+        text = pinned(pins.read_text(encoding="utf-8"), runs[0].public, runs[0].triton)
+        write(pins, text)
+        run.store(run.result(run.pinned_run(book), runs[0]), book.data)
     data = [report.to_json(one) for one in reports]
     if as_json:
         write(as_json, json.dumps(data, indent=1, ensure_ascii=False))
     if markdown:
-        write(markdown, report.markdown(reports, "Drift: what to reread"))
+        write(markdown, report.markdown(reports, "What to reread"))
     for one in reports:
         for line in report.terminal(one):
             click.echo(line)
@@ -218,7 +244,8 @@ def links(book: Book) -> None:
     sys.exit(1 if said else 0)
 
 
-def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
+def _read_reports(book: Book, files: tuple[Path, ...]) -> tuple[list[Any], list[Any]]:
+    """Return one report for each release, and the whole runs that they are made from."""
     from insidetorch.drift import report, run
 
     runs: dict[str, list[run.BookRun]] = {}
@@ -234,11 +261,19 @@ def _read_reports(book: Book, files: tuple[Path, ...]) -> list[Any]:
         else:
             reports.append(report.from_json(data, path.name))
     pinned = run.pinned_run(book) if runs else None
-    for parts in runs.values():
+    whole = [run.merge(parts) for parts in runs.values()]
+    for one in whole:
         assert pinned is not None
-        found = run.result(pinned, run.merge(parts))
-        reports.append(report.executed_report(found.outcomes, found.public, found.pinned))
-    return report.together(reports)
+        found = run.result(pinned, one)
+        reports.append(report.report(None, found.public, found.pinned, ran=found))
+    return report.together(reports, reasons.read(book.data)), whole
+
+
+def _ran(book: Book, release: str) -> Any:
+    """Return the book as it was executed on a release and stored; None if it was not."""
+    from insidetorch.drift import run
+
+    return next((one for one in run.stored(book.data) if one.public == release), None)
 
 
 COMMANDS = (lock, drift, drift_run, drift_report, drift_history, links)

@@ -113,7 +113,7 @@ def excerpt(doc: str, record: Mapping[str, Any], tree: Tree) -> Anchor:
     first, last = record["defined"]
     sha256 = record["sha256"][:DIGITS]
     text = tree.text(file)
-    lines = tuple((text or "").splitlines()[first - 1 : last])
+    lines = python.lines_of(text or "")[first - 1 : last]
     now = fingerprint("\n".join(lines), language_of(file))[:DIGITS]
     if text is None or now != sha256:
         raise BookError(
@@ -153,23 +153,21 @@ def _at(doc: str, name: str, cells: Sequence[int], tree: Tree, place: Place) -> 
 def base(anchor: Anchor, tree: Tree) -> Found | None:
     """Return the definition that an anchor stands for, in the release it was locked with.
 
-    :return: None if that release has something else there: the lock is out of date.
+    :return: None if that release has nothing there. Where the lock is out of date it is another
+        definition than what was locked; `compare.stale` tells.
     """
-    text = tree.text(anchor.file)
+    first, last = anchor.lines
+    language = language_of(anchor.file)
     if not anchor.sha256:
-        whole = Definition(anchor.symbol, anchor.file, language_of(anchor.file), 1, (), "")
-        return Found(whole, "")
+        return Found(Definition(anchor.symbol, anchor.file, language, 1, (), ""))
+    if anchor.kind == "api":
+        return group(tree, anchor.file, anchor.symbol)
+    text = tree.text(anchor.file)
     if text is None:
         return None
-    first, last = anchor.lines
-    lines = tuple(text.splitlines()[first - 1 : last])
-    language = language_of(anchor.file)
+    lines = python.lines_of(text)[first - 1 : last]
     definition = Definition(anchor.symbol, anchor.file, language, first, lines, anchor.signature)
-    here = Found(definition, fingerprint(definition.text, language), _has_body(definition))
-    if here.sha256.startswith(anchor.sha256):
-        return here
-    together = group(tree, anchor.file, anchor.symbol) if anchor.kind == "api" else None
-    return together if together and together.sha256.startswith(anchor.sha256) else None
+    return Found(definition, _has_body(definition))
 
 
 def against_run(anchors: Iterable[Anchor], tree: Tree) -> tuple[list[Anchor], list[str]]:

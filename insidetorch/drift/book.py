@@ -171,7 +171,7 @@ def unlocked(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[str]:
 
 def current(lock: Lock, book: Book) -> tuple[list[Anchor], list[str]]:
     """Return the locked anchors of chapters that the book still has, and a sentence for others."""
-    docs = {chapter.doc for chapter in book.chapters()} | {TOOLKIT}
+    docs = {*book.project.docs, TOOLKIT}
     gone = sorted({anchor.chapter for anchor in lock.anchors} - docs)
     said = [
         f"{lockfile.NAME} holds anchors of {doc}, which the book no longer has; run `make lock`."

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,6 +91,13 @@ def missing() -> list[str] | None:
         return None
 
 
+def _triton() -> str:
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return ""
+
+
 def main(arguments: Sequence[str]) -> None:
     """Execute the chapters of one shard and write what came of them."""
     root, folder, out = (Path(word) for word in arguments[:3])
@@ -111,6 +119,7 @@ def main(arguments: Sequence[str]) -> None:
         "cpu": cpu_name(),
         "ran": now(),
         "missing": missing(),
+        "triton": _triton(),
         "chapters": [asdict(collected.runs[c.doc]) for c in chosen if c.doc in collected.runs],
     }
     write(out, json.dumps(data, indent=1, ensure_ascii=False))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from insidetorch.drift.trees import HEADERS, UNSHIPPED, Tree
 from insidetorch.errors import BookError
@@ -27,13 +27,21 @@ class Found:
     """A definition in one release.
 
     :param definition: where and what it is.
-    :param sha256: of its normalised text, hexadecimal.
     :param body: whether it defines, or only declares.
+    :param parts: what it is joined from, e.g. the overloads of a name.
     """
 
     definition: Definition
-    sha256: str
     body: bool = True
+    parts: tuple[Found, ...] = ()
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its normalised text, hexadecimal."""
+        if self.parts:
+            together = " ".join(one.sha256 for one in self.parts)
+            return hashlib.sha256(together.encode()).hexdigest()
+        return fingerprint(self.definition.text, self.definition.language)
 
 
 def language_of(file: str) -> Language:
@@ -53,18 +61,24 @@ def definitions(tree: Tree, file: str, symbol: str) -> list[Found]:
     if text is None:
         return []
     if not symbol:
-        lines = tuple(text.splitlines())
+        lines = python.lines_of(text)
         whole = Definition(file, file, language_of(file), 1, lines, "")
-        return [Found(whole, fingerprint(whole.text, whole.language))]
+        return [Found(whole)]
     language = language_of(file)
     if language == "cpp":
         return list(_cpp(text, file).get(symbol, ()))
     if language == "yaml":
         return _entries(text, file, symbol)
-    return [
-        Found(definition, fingerprint(definition.text, "python"))
-        for definition in _python(text, file, symbol)
-    ]
+    return [Found(definition) for definition in _python(text, file, symbol)]
+
+
+def in_text(text: str, file: str, symbol: str) -> list[Found]:
+    """Return the definitions of a C++ name in a text; its leading namespaces may be missing."""
+    index = _cpp(text, file)
+    if not symbol:
+        return [Found(Definition(file, file, "cpp", 1, python.lines_of(text), ""))]
+    full = [name for name in index if f"::{name}".endswith(f"::{symbol}")]
+    return [one for name in full for one in index[name]]
 
 
 def group(tree: Tree, file: str, symbol: str) -> Found | None:
@@ -93,8 +107,7 @@ def joined(found: list[Found]) -> Found:
     whole = Definition(
         name, first.file, first.language, first.first, lines, signature, siblings=len(found)
     )
-    together = hashlib.sha256(" ".join(one.sha256 for one in found).encode()).hexdigest()
-    return Found(whole, together, any(one.body for one in found))
+    return Found(whole, any(one.body for one in found), tuple(found))
 
 
 def names(tree: Tree, file: str) -> list[str]:
@@ -128,7 +141,7 @@ def fingerprint(code: str, language: Language) -> str:
 
 def _python(text: str, file: str, symbol: str) -> list[Definition]:
     try:
-        return python.find(file, text, symbol)
+        return python.find(file, text, symbol, docstrings=False)
     except (BookError, SyntaxError):
         return []
 
@@ -174,14 +187,14 @@ def _entries(text: str, file: str, name: str) -> list[Found]:
         head = next(line for line in lines if _ENTRY.match(line))
         signature = head.split(":", 1)[1].strip()
         placed = Definition(name, file, "yaml", first, lines, signature)
-        found.append(Found(placed, fingerprint(placed.text, "yaml")))
+        found.append(Found(placed))
     return found
 
 
 @lru_cache(maxsize=1024)
 def _cpp(text: str, file: str) -> dict[str, tuple[Found, ...]]:
     source = text.encode()
-    lines = text.splitlines()
+    lines = python.lines_of(text)
     first = symbols(source)
     certain = {symbol.path for symbol in first}
     # What shows only with every branch of `#if` kept is added; its lines are less certain.
@@ -196,8 +209,8 @@ def _cpp(text: str, file: str) -> dict[str, tuple[Found, ...]]:
     return {name: tuple(spans.values()) for name, spans in index.items()}
 
 
-def _found(symbol: Symbol, name: str, file: str, lines: list[str]) -> Found:
+def _found(symbol: Symbol, name: str, file: str, lines: Sequence[str]) -> Found:
     text = tuple(lines[symbol.first - 1 : symbol.last])
     definition = Definition(name, file, "cpp", symbol.first, text, symbol.signature)
     body = symbol.body or symbol.kind not in _BODY
-    return Found(definition, fingerprint(definition.text, "cpp"), body)
+    return Found(definition, body)

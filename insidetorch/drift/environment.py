@@ -57,6 +57,15 @@ def requirements(pins: str, named: str, root: Path) -> str:
     return re.sub(r"^-c +(\S+)", lambda m: f"-c {(root / m[1]).as_posix()}", changed, flags=re.M)
 
 
+def pinned(pins: str, torch: str, triton: str) -> str:
+    """Return the book's requirements with another release pinned, and the Triton it came with.
+
+    :param triton: its version; "" leaves the pin as it is.
+    """
+    changed = _TORCH.sub(f"torch=={torch}", pins)
+    return _TRITON.sub(f"triton=={triton}", changed) if triton else changed
+
+
 def prepare(root: Path, folder: Path, named: str) -> Path:
     """Make the environment unless it is there as wanted; return its Python.
 

@@ -40,7 +40,7 @@ def same(one: Found, other: Found) -> bool:
     ``native_functions.yaml`` the order of keys and the kernels of backends other than CPU, CUDA,
     Meta and Composite.
     """
-    if one.sha256 == other.sha256:
+    if one.definition.lines == other.definition.lines:
         return True
     mine, theirs = (
         _meaning(d.text, d.language, d.file) for d in (one.definition, other.definition)
@@ -63,8 +63,8 @@ def _meaning(code: str, language: str, file: str) -> str:
 
 
 def plain_cpp(tokens: str) -> str:
-    """Return normalised C++ without the attributes that ask the compiler for a warning at most."""
-    return _SILENT.sub("", tokens)
+    """Return normalised C++ without attributes that ask for a warning at most, and with one int."""
+    return re.sub(r"\bint32_t\b", "int", _SILENT.sub("", tokens))
 
 
 @lru_cache(maxsize=1024)
@@ -75,7 +75,7 @@ def plain_python(code: str) -> str:
     """
     block = ast.parse(f"if 1:\n{code}" if code[:1].isspace() else textwrap.dedent(code))
     body = block.body[0].body if code[:1].isspace() else block.body  # type: ignore[attr-defined]
-    return ast.unparse(_Plain().visit(ast.Module(body, [])))
+    return ast.unparse(Plain().visit(ast.Module(body, [])))
 
 
 def _entries(code: str, file: str) -> str:
@@ -93,17 +93,18 @@ def _entry(entry: dict[str, Any]) -> dict[str, Any]:
     kernels = found.pop("dispatch", None)
     if isinstance(kernels, dict):
         split = {one.strip(): value for key, value in kernels.items() for one in key.split(",")}
-        counted = {
-            key: value
-            for key, value in split.items()
-            if key in _BACKENDS or key.startswith(_BACKENDS[-1])
-        }
-        if counted:
-            found["dispatch"] = counted
+        kept = {key: value for key, value in split.items() if counted(key)}
+        if kept:
+            found["dispatch"] = kept
     return found
 
 
-class _Plain(ast.NodeTransformer):
+def counted(backend: str) -> bool:
+    """Tell whether the kernels of a backend count."""
+    return backend in _BACKENDS or backend.startswith(_BACKENDS[-1])
+
+
+class Plain(ast.NodeTransformer):
     """Takes docstrings and hints out, and writes each assertion as ``assert``."""
 
     def __init__(self) -> None:
@@ -113,9 +114,10 @@ class _Plain(ast.NodeTransformer):
         outer, self.fields = self.fields, fields
         self.generic_visit(node)
         self.fields = outer
+        node.body = _without_overloads(node.body)
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-        node.body = node.body or [ast.Pass()]
+        node.body = node.body or [ast.copy_location(ast.Pass(), node)]
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
@@ -145,7 +147,7 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         self.generic_visit(node)
-        return ast.Assert(_opposite(_opposite(node.test)), None)
+        return ast.copy_location(ast.Assert(_opposite(_opposite(node.test)), None), node)
 
     def visit_If(self, node: ast.If) -> ast.stmt:
         self.generic_visit(node)
@@ -153,9 +155,22 @@ class _Plain(ast.NodeTransformer):
         if isinstance(only, ast.Raise) and only.exc is not None:
             raised = only.exc.func if isinstance(only.exc, ast.Call) else only.exc
             if isinstance(raised, ast.Name) and raised.id == "AssertionError":
-                return ast.Assert(_opposite(_opposite(_opposite(node.test))), None)
-        node.body = node.body or [ast.Pass()]
+                test = _opposite(_opposite(_opposite(node.test)))
+                return ast.copy_location(ast.Assert(test, None), node)
+        node.body = node.body or [ast.copy_location(ast.Pass(), node)]
         return node
+
+
+def _without_overloads(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a scope without the overloads that only tell a type checker of a function in it."""
+    functions = [one for one in body if isinstance(one, ast.FunctionDef)]
+    hints = {
+        id(one): one.name
+        for one in functions
+        if any(ast.unparse(mark).endswith("overload") for mark in one.decorator_list)
+    }
+    real = {one.name for one in functions if id(one) not in hints}
+    return [one for one in body if hints.get(id(one)) not in real]
 
 
 def _opposite(test: ast.expr) -> ast.expr:

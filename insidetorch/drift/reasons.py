@@ -1,4 +1,4 @@
-"""`drift/reasons.yml`: why a difference under another release stands, in the authors' words."""
+"""`data/drift/reasons.yml`: why a difference on another release stands, in the authors' words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     :param release: the other release, e.g. ``2.15.0``.
     :param chapter: the document.
-    :param about: the sentence, or the beginning of the error, as the report has it.
+    :param about: the beginning of the sentence, of the error, or of what the report names.
     :param reason: one or two sentences for readers.
     """
 

@@ -10,7 +10,16 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from insidetorch.drift.trees import VERSION, Tree, open_checkout, open_folder, open_wheel, wanted
+from insidetorch.drift.trees import (
+    SYMBOLS,
+    VERSION,
+    Tree,
+    open_checkout,
+    open_folder,
+    open_wheel,
+    wanted,
+)
+from insidetorch.drift.unshipped import is_library, symbols
 from insidetorch.errors import BookError
 from insidetorch.files import replacing
 
@@ -94,14 +103,19 @@ def fetch(named: str, cache: Path) -> Path:
 
 
 def pack(wheel: Path, to: Path) -> None:
-    """Copy the members of a wheel that drift looks at into a smaller archive."""
+    """Copy what drift looks at in a wheel into a smaller archive: sources, and names of symbols."""
     with (
         zipfile.ZipFile(wheel) as archive,
         zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as kept,
     ):
+        names: set[bytes] = set()
         for member in archive.infolist():
             if wanted(member.filename):
                 kept.writestr(member.filename, archive.read(member))
+            elif is_library(member.filename):
+                names |= symbols(archive.read(member))
+        if names:
+            kept.writestr(SYMBOLS, b"\n".join(sorted(names)))
 
 
 def refusal(named: str, said: str) -> str:

@@ -1,4 +1,4 @@
-"""Drift in words: for a terminal, as Markdown for an issue, as JSON for machines."""
+"""Drift in words: for a terminal, as the text of a pull request, as JSON for machines."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from insidetorch.drift import outcomes, stored
-from insidetorch.drift.findings import Finding, by_definition
 from insidetorch.drift.outcomes import Outcome
+from insidetorch.drift.reasons import Reason
+from insidetorch.drift.reread import Item, Level, placed
+from insidetorch.drift.run import Result
 
-SCHEMA = 2
-ISSUE = 60_000
-"""Bytes of an issue's body; a host takes 65,536 characters."""
-WORDS = ("green", "look", "broken")
+SCHEMA = 3
+BODY = 60_000
+"""Bytes of the text of a pull request; a host takes 65,536 characters."""
+WORDS = ("stands", "reread", "broken")
 _MOST_LINES = 40
-_KINDS = {
+KINDS = {
     "failed": "no longer holds",
     "error": "error",
     "missing": "was not reached",
@@ -28,117 +30,166 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of one release.
+    """What is known of the book on one release.
 
-    :param static: findings as `by_definition` gives them; None if it was not compared.
-    :param executed: outcomes as JSON objects; None if the book did not run on it.
+    :param items: what became another one, as `placed` orders it; None if it was not compared.
+    :param unknown: what could not be compared, and why, one line each.
+    :param ran: the book as it was executed on the release; None if it was not.
     :param notes: sentences about the comparison itself.
     """
 
     release: str
     pinned: str
-    static: tuple[Mapping[str, Any], ...] | None = None
-    executed: tuple[Mapping[str, Any], ...] | None = None
+    items: tuple[Item, ...] | None = None
+    unknown: tuple[str, ...] = ()
+    ran: Result | None = None
     notes: tuple[str, ...] = ()
 
     @property
+    def first(self) -> list[Item]:
+        """What has to be read."""
+        return [item for item in self.items or () if item.first_page]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """How its run differs from the pinned one, what is broken first."""
+        found = self.ran.outcomes if self.ran else ()
+        return sorted(found, key=lambda one: -outcomes.severity(one.kind))
+
+    @property
     def code(self) -> int:
-        """0 green, 1 look, 2 broken."""
-        static = [int(finding["severity"]) for finding in self.static or ()]
-        executed = [outcomes.severity(outcome["kind"]) for outcome in self.executed or ()]
-        return max([*static, *executed], default=0)
+        """0 it stands, 1 to be reread, 2 broken: the exit status of the commands."""
+        return max(self.chapters().values(), default=0)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        return verdict(self.code, *self._counts(None))
+
+    def chapters(self) -> dict[str, int]:
+        """Return the verdict on each chapter that does not stand."""
+        found: dict[str, int] = {}
+        for item in self.first:
+            for rest in item.rests:
+                code = 2 if item.level is Level.GONE else 1
+                found[rest.chapter] = max(code, found.get(rest.chapter, 0))
+        for one in self.outcomes:
+            found[one.doc] = max(outcomes.severity(one.kind), found.get(one.doc, 0))
+        return found
+
+    def of(self, chapter: str) -> str:
+        """Return the verdict on one chapter in one sentence."""
+        return verdict(self.chapters().get(chapter, 0), *self._counts(chapter))
+
+    def _counts(self, chapter: str | None) -> tuple[int, int]:
+        rests = [
+            (rest.chapter, rest.text or item.target)
+            for item in self.first
+            if item.level is not Level.GONE
+            for rest in item.rests
+            if chapter in (None, rest.chapter)
+        ]
+        worse = [one for one in self.outcomes if chapter in (None, one.doc)]
+        gone = [item for item in self.first if item.level is Level.GONE]
+        gone = [i for i in gone if chapter is None or any(r.chapter == chapter for r in i.rests)]
+        broken = sum(outcomes.severity(one.kind) == 2 for one in worse) + len(gone)
+        return len(set(rests)) + len(worse) + len(gone) - broken, broken
 
 
-def asks(finding: Mapping[str, Any]) -> bool:
-    """Tell whether a finding asks for a look."""
-    return int(finding["severity"]) > 0
+def verdict(code: int, again: int, broken: int) -> str:
+    """Return a verdict in one sentence.
+
+    :param again: how many sentences rest on what changed.
+    :param broken: how many things failed or are gone.
+    """
+    rest = f"{again} {'sentence rests' if again == 1 else 'sentences rest'} on what changed"
+    if code == 2:
+        return f"broken: {broken} failed or {'is' if broken == 1 else 'are'} gone; {rest}"
+    return f"reread: {rest}" if code else "stands: nothing shown, named or executed differs"
 
 
-def static_report(
-    findings: Sequence[Finding], release: str, pinned: str, notes: Iterable[str]
-) -> Report:
-    """Return the report of a static comparison."""
-    return Report(release, pinned, tuple(by_definition(findings)), None, tuple(notes))
+def report(
+    items: Sequence[Item] | None, release: str, pinned: str, *, unknown: Iterable[str] = (),
+    ran: Result | None = None, reasons: Sequence[Reason] = (), notes: Iterable[str] = (),
+) -> Report:  # fmt: skip
+    """Return the report of one release, its items in the order in which they have to be read."""
+    put = None if items is None else tuple(placed(items, release, ran, reasons))
+    return Report(release, pinned, put, tuple(unknown), ran, tuple(notes))
 
 
-def executed_report(found: Sequence[Outcome], release: str, pinned: str) -> Report:
-    """Return the report of an executed comparison."""
-    return Report(release, pinned, None, tuple(asdict(outcome) for outcome in found))
-
-
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(made: Report) -> dict[str, Any]:
     """Return a report as JSON data."""
-    return {"schema": SCHEMA, "verdict": WORDS[report.code], **asdict(report)}
+    return {"schema": SCHEMA, "verdict": WORDS[made.code], **asdict(made)}
 
 
 def from_json(data: Mapping[str, Any], name: str) -> Report:
     """Return the report in JSON data.
 
-    :raises BookError: it is none, or one of a newer schema.
+    :raises BookError: it is none, or one of another schema.
     """
-    found = stored.read(data, Report, SCHEMA, name, "make drift")
-    if found.static and data["schema"] < SCHEMA:
-        note = f"{name} is of an older toolkit; make it again with `make drift`."
-        return replace(found, static=None, notes=(note, *found.notes))
-    return found
+    return stored.read(data, Report, SCHEMA, name, "make drift")
 
 
-def together(reports: Iterable[Report]) -> list[Report]:
-    """Return one report for each release, its static and its executed part together."""
+def together(reports: Iterable[Report], reasons: Sequence[Reason] = ()) -> list[Report]:
+    """Return one report for each release, its comparison and its execution together."""
     found: dict[str, Report] = {}
-    for report in reports:
-        known = found.get(report.release, Report(report.release, report.pinned))
-        found[report.release] = Report(
-            report.release,
-            report.pinned,
-            report.static if report.static is not None else known.static,
-            report.executed if report.executed is not None else known.executed,
-            tuple(dict.fromkeys([*known.notes, *report.notes])),
+    for one in reports:
+        known = found.setdefault(one.release, Report(one.release, one.pinned))
+        found[one.release] = replace(
+            known,
+            items=known.items if one.items is None else one.items,
+            unknown=known.unknown or one.unknown,
+            ran=one.ran or known.ran,
+            notes=tuple(dict.fromkeys([*known.notes, *one.notes])),
         )
-    return list(found.values())
+    return [
+        report(one.items, one.release, one.pinned, unknown=one.unknown, ran=one.ran,
+               reasons=reasons, notes=one.notes)
+        for one in found.values()
+    ]  # fmt: skip
 
 
-def terminal(report: Report, *, everything: bool = False) -> list[str]:
-    """Return the lines to print: what was executed first, then the code.
+def terminal(made: Report, *, everything: bool = False) -> list[str]:
+    """Return the lines to print: the verdict, what failed, what has to be read.
 
-    :param everything: also what misleads nobody.
+    :param everything: also what is folded.
     """
-    lines = list(report.notes)
-    if report.executed is not None:
-        lines.append(
-            f"{len(report.executed)} differences when executed, torch {report.pinned} → "
-            f"{report.release}"
-        )
-        for doc, rows in _by_chapter(report.executed):
-            lines += [doc, *(f"  {_outcome(one)}" for one in rows)]
-    if report.static is not None:
-        counts = Counter(
-            one["verdict"] for finding in report.static for one in (finding, *finding["others"])
-        )
-        said = ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common()) or "none"
-        shown = [finding for finding in report.static if everything or asks(finding)]
-        lines.append(
-            f"{counts.total()} anchors, torch {report.pinned} → {report.release}: {said}; "
-            f"{sum(map(asks, report.static))} definitions to look at"
-        )
-        for finding in shown:
-            head, *rest = _finding_lines(finding)
-            lines += [head, *(f"  {line}" for line in rest)]
-    lines.append(f"verdict: {WORDS[report.code]}")
+    lines = [*made.notes, f"torch {made.pinned} → {made.release}: {made.sentence}"]
+    lines += [f"  {doc}: {made.of(doc)}" for doc in made.chapters()]
+    lines += [f"{one.doc}, {outcome(one)}" for one in made.outcomes]
+    for number, item in enumerate(made.first, start=1):
+        lines += ["", f"{number}. {item.why}: {item.target}"]
+        lines += [f"   {line}" for line in _rests(item)]
+        lines += [f"   - {line}" for line in item.old] + [f"   + {line}" for line in item.new]
+        lines += [f"   {line}" for line in item.said]
+    if made.items is not None:
+        lines += ["", folded(made)]
+        if everything:
+            lines += [f"  {line}" for item in made.items if (line := _folded(item))]
+            lines += [f"  unknown: {line}" for line in made.unknown]
     return lines
 
 
-def markdown(reports: Sequence[Report], title: str, most: int = ISSUE) -> str:
-    """Return the body of one issue about several releases, the most important first.
+def folded(made: Report) -> str:
+    """Return the sentence on what is not on the first page."""
+    levels = Counter(item.level for item in made.items or () if not item.first_page)
+    behind = levels.pop(Level.COUNTED, 0)
+    return (
+        f"Folded: {levels.total()} definitions that no sentence rests on; "
+        f"{behind} public names have other code somewhere behind them; "
+        f"{len(made.unknown)} could not be compared."
+    )
 
-    What was executed comes before what was compared, and of that the most misleading first.
+
+def markdown(reports: Sequence[Report], title: str, most: int = BODY) -> str:
+    """Return the text of a pull request about several releases, what failed first.
 
     :param most: its bytes at most; a sentence at its end says how many lines are left out.
     """
-    parts = [f"# {title}\n", "".join(f"- torch {r.release}: {WORDS[r.code]}\n" for r in reports)]
+    parts = [f"# {title}\n", "".join(f"- torch {r.release}: {r.sentence}\n" for r in reports)]
     parts += [f"> {note}\n" for note in dict.fromkeys(n for r in reports for n in r.notes)]
-    parts += [part for report in reports for part in _executed_markdown(report)]
-    parts += [part for report in reports for part in _static_markdown(report)]
+    for make in (_outcomes_markdown, _first_markdown, _folded_markdown):
+        parts += [part for made in reports for part in make(made)]
     room = most - 200
     for count, part in enumerate(parts):
         room -= len(part.encode()) + 1
@@ -149,61 +200,61 @@ def markdown(reports: Sequence[Report], title: str, most: int = ISSUE) -> str:
     return "\n".join(parts)
 
 
-def _executed_markdown(report: Report) -> Iterator[str]:
-    if report.executed is None:
+def _outcomes_markdown(made: Report) -> Iterator[str]:
+    if made.ran is None:
         return
-    count = len(report.executed)
-    yield f"## torch {report.release}, executed: {count} differences\n"
-    ordered = sorted(report.executed, key=lambda one: -outcomes.severity(one["kind"]))
-    for doc, rows in _by_chapter(ordered):
-        yield f"### {doc}\n"
-        yield "".join(f"- {_outcome(one)}\n" for one in rows)
+    found = made.outcomes
+    yield f"## torch {made.release}, executed: {len(found)} differences\n"
+    if found:
+        yield "".join(f"- {one.doc}, {outcome(one)}\n" for one in found)
 
 
-def _static_markdown(report: Report) -> Iterator[str]:
-    if report.static is None:
+def _first_markdown(made: Report) -> Iterator[str]:
+    if made.items is None:
         return
-    shown = [finding for finding in report.static if asks(finding)]
-    yield f"## torch {report.release}, its code: {len(shown)} definitions to look at\n"
-    for finding in shown:
-        head, *rest = _finding_lines(finding)
-        lines = [f"- {_code(head, finding['anchor']['target'])}"]
-        lines += [f"  - {line.strip()}" for line in rest]
-        diff = finding["diff"][:_MOST_LINES]
-        if diff:
-            left = len(finding["diff"]) - len(diff)
-            lines += [
-                "  <details><summary>difference</summary>", "", "  ```diff",
-                *(f"  {line}" for line in diff), *([f"  … {left} more lines"] if left else []),
-                "  ```", "", "  </details>",
-            ]  # fmt: skip
+    yield f"## torch {made.release}: {len(made.first)} definitions to reread\n"
+    for number, item in enumerate(made.first, start=1):
+        lines = [f"{number}. **{item.why}**: `{item.target}`"]
+        lines += [f"   - {line}" for line in (*_rests(item), *item.said)]
+        page = list(item.shown) or [*(f"-{line}" for line in item.old),
+                                    *(f"+{line}" for line in item.new)]  # fmt: skip
+        if page:
+            left = len(page) - _MOST_LINES
+            more = [f"   … {left} more lines"] if left > 0 else []
+            rows = (f"   {line}" for line in page[:_MOST_LINES])
+            lines += ["", "   ```diff", *rows, *more, "   ```"]
         yield "\n".join(lines) + "\n"
 
 
-def _outcome(one: Mapping[str, Any]) -> str:
-    detail = f" ({one['detail']})" if one["detail"] and "\n" not in one["detail"] else ""
-    where = f"code cell {one['cell']}: " if one["cell"] else ""
-    return f"{where}{_KINDS[one['kind']]}: {one['text']}{detail}"
+def _folded_markdown(made: Report) -> Iterator[str]:
+    if made.items is None:
+        return
+    lines = [line for item in made.items if (line := _folded(item))]
+    lines += [f"unknown: {line}" for line in made.unknown]
+    yield f"<details><summary>{folded(made)}</summary>\n"
+    yield "".join(f"- {line}\n" for line in lines)
+    yield "</details>\n"
 
 
-def _finding_lines(finding: Mapping[str, Any]) -> list[str]:
-    """Return what a finding is, why, and the chapters that it concerns."""
-    where: dict[str, list[str]] = {}
-    for one in (finding["anchor"], *finding["others"]):
-        where.setdefault(one["chapter"], []).extend(map(str, one["cells"]))
-    cells = "; ".join(
-        f"{doc}, code cell {', '.join(dict.fromkeys(numbers))}" if numbers else doc
-        for doc, numbers in where.items()
-    )
-    return [f"{finding['place']}: {finding['anchor']['target']}", *finding["why"], cells]
+def _folded(item: Item) -> str:
+    """Return a folded definition in one line; what is only counted has none."""
+    if item.first_page or (item.level is Level.COUNTED and not item.reason):
+        return ""
+    where = ", ".join(dict.fromkeys(rest.chapter for rest in item.rests))
+    return f"{item.why}: {item.target} ({where}){f'; {item.reason}' if item.reason else ''}"
 
 
-def _by_chapter(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["doc"], []).append(row)
-    return list(found.items())
+def _rests(item: Item) -> list[str]:
+    lines = []
+    for rest in item.rests:
+        where = f"{rest.chapter}.md:{rest.line}" if rest.line else rest.chapter
+        held = "; what is claimed there held when it was executed" if rest.held else ""
+        lines.append(f"{where}{held}{f': “{rest.text}”' if rest.text else ''}")
+    return lines
 
 
-def _code(text: str, target: str) -> str:
-    return text.replace(target, f"`{target}`", 1)
+def outcome(one: Outcome) -> str:
+    """Return how a run differs, in one line."""
+    detail = f" ({one.detail})" if one.detail and "\n" not in one.detail else ""
+    where = f"code cell {one.cell}: " if one.cell else ""
+    return f"{where}{KINDS[one.kind]}: {one.text}{detail}"

@@ -31,6 +31,7 @@ class BookRun:
     """The book as it ran on one release, or some of its chapters.
 
     :param missing: the private names that the release lacks; None if that was not asked.
+    :param triton: the Triton that it came with; "" if none.
     """
 
     torch: str
@@ -40,6 +41,7 @@ class BookRun:
     ran: str
     chapters: tuple[ChapterRun, ...]
     missing: tuple[str, ...] | None = None
+    triton: str = ""
 
     @property
     def public(self) -> str:
@@ -162,7 +164,7 @@ def merge(runs: Sequence[BookRun]) -> BookRun:
     first = runs[0]
     return BookRun(
         first.torch, first.commit, first.python, first.cpu, first.ran, tuple(chapters.values()),
-        first.missing,
+        first.missing, first.triton,
     )  # fmt: skip
 
 

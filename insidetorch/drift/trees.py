@@ -34,6 +34,8 @@ _CHECKOUT = (  # where a checkout keeps what a wheel has there; the first that f
     ("torch/headeronly/", "torch/include/torch/headeronly/"),
 )  # fmt: skip
 _SOURCES = ("aten/src/ATen", "c10", "caffe2", "torch", "torchgen", "functorch", "tools/autograd")
+SYMBOLS = "torch/symbols.txt"
+"""In a packed release: the names that its libraries define."""
 UNSHIPPED = (".cpp", ".cc", ".c", ".cu", ".mm", ".metal")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from insidetorch.book.modules import Module, Modules, read_file
+from insidetorch.book.syntax import Syntax, Target, syntax
 from insidetorch.drift.apis import PACKAGES
 from insidetorch.drift.names import dotted_name, longest
 from insidetorch.drift.trees import Tree
@@ -18,13 +20,14 @@ def reached(cells: Sequence[str], root: Path) -> dict[Path, str]:
 
     :param cells: the sources of code cells.
     """
+    modules = _modules(root)
     found: dict[Path, str] = {}
-    waiting = [path for cell in cells for path in _imported(parse(cell), root, root)]
+    waiting = [one for cell in cells for _, one in _imported(_syntax(cell), modules)]
     while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found[path] = path.read_text(encoding="utf-8")
-            waiting += _imported(_tree(found[path]), root, path.parent)
+        module = waiting.pop()
+        if module.path is not None and module.path not in found:
+            found[module.path] = module.path.read_text(encoding="utf-8")
+            waiting += [one for _, one in _imported(module.syntax, modules)]
     return found
 
 
@@ -39,7 +42,10 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
     """
     trees = [parse(cell) or ast.Module([], []) for cell in cells]
     whole = ast.Module([node for cell in trees for node in cell.body], [])
-    own, homes = _configs(whole), _homes(whole, root)
+    own, homes = _configs(whole), dict[str, set[Path]]()
+    for name, module in _imported(syntax(ast.unparse(whole), ""), _modules(root)):
+        if module.path is not None:
+            homes.setdefault(name, set()).add(module.path)
     found: dict[str, set[int]] = {}
     for number, cell in enumerate(trees, start=1):
         for call in (node for node in ast.walk(cell) if isinstance(node, ast.Call)):
@@ -48,7 +54,7 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
             keys = (key for one in call.args if isinstance(one, ast.Dict) for key in one.keys)
             words += filter(None, map(_text, [*call.args, *keys]))
             configs = set(own if parts[-1] == "patch" else ())
-            for path in homes.get(parts[0], ()) if words else ():
+            for path in sorted(homes.get(parts[0], ())) if words else ():
                 configs |= _configs(_tree(path.read_text(encoding="utf-8")))
             for name in (f"{one}.{word.replace('__', '.')}" for one in configs for word in words):
                 known = longest(tree, name)
@@ -91,68 +97,25 @@ def _configs(tree: ast.Module | None) -> frozenset[str]:
     )
 
 
-def _homes(tree: ast.AST | None, root: Path) -> dict[str, list[Path]]:
-    """Return the names that a cell imports from modules of the book, with those modules."""
-    found: dict[str, list[Path]] = {}
-    for node in ast.walk(tree) if tree else ():
-        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            paths = list(_files(node, alias, root, root))
-            if paths:
-                found[alias.asname or alias.name.split(".")[0]] = paths
-    return found
+def _modules(root: Path) -> Modules:
+    return Modules(root, root, "nobody", read_file, root / "insidetorch")
 
 
-def _imported(tree: ast.AST | None, root: Path, folder: Path) -> list[Path]:
-    return [
-        path
-        for node in (ast.walk(tree) if tree else ())
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-        for path in _files(node, alias, root, folder)
-    ]
+def _syntax(cell: str) -> Syntax:
+    return syntax(ast.unparse(parse(cell) or ast.Module([], [])), "")
 
 
-def _files(node: ast.AST, alias: ast.alias, root: Path, folder: Path) -> Iterator[Path]:
-    """Yield the modules below `root` that one import executes, those that it goes through aside."""
-    if isinstance(node, ast.Import):
-        found = _file(root, alias.name.split("."))
-        if found:
-            yield found
-        return
-    assert isinstance(node, ast.ImportFrom)
-    base = root
-    for _ in range(node.level):
-        base = folder if base is root else base.parent
-    parts = (node.module or "").split(".") if node.module else []
-    inner, package = _file(base, [*parts, alias.name]), _file(base, parts)
-    if inner:
-        yield inner
-    elif package:
-        yield package
-        home = _table(package.read_text(encoding="utf-8")).get(alias.name)
-        if package.name == "__init__.py" and home:
-            path = _file(package.parent, home.split("."))
-            if path:
-                yield path
-
-
-@lru_cache(maxsize=64)
-def _table(text: str) -> Mapping[str, str]:
-    """Return the entries of a package that imports its names when they are asked for."""
-    dicts = (
-        node for node in ast.walk(_tree(text) or ast.Module([], [])) if isinstance(node, ast.Dict)
-    )
-    return {
-        _text(key): _text(value)
-        for one in dicts
-        for key, value in zip(one.keys, one.values, strict=True)
-        if _text(key) and _text(value)
-    }
-
-
-def _file(folder: Path, parts: Sequence[str]) -> Path | None:
-    if not parts:
-        return None
-    place = folder.joinpath(*parts)
-    forms: Iterable[Path] = (place.with_suffix(".py"), place / "__init__.py")
-    return next((form for form in forms if form.is_file()), None)
+def _imported(read: Syntax, modules: Modules) -> Iterator[tuple[str, Module]]:
+    """Yield what imports load, also those in functions: the name that is bound, and its module."""
+    for piece in (read.on_import, *read.pieces.values()):
+        bound = [(name, one) for name, targets in piece.uses.bound.items() for one in targets]
+        loaded = [("", Target(name)) for name in (*piece.uses.loaded, *piece.uses.stars)]
+        for name, target in (*bound, *loaded):
+            module = modules.module(target.module)
+            if module is None:
+                continue
+            inner = modules.module(f"{target.module}.{target.name}") if target.name else None
+            homes = modules.homes(module, target.name)[0] if target.name and not inner else ()
+            for one in (inner or module, *map(modules.module, homes)):
+                if one is not None:
+                    yield name, one

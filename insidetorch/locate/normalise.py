@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 
 from insidetorch.locate.definition import Language
 
@@ -41,8 +42,20 @@ def normalise(code: str, language: Language) -> str:
         import yaml
 
         return json.dumps(yaml.safe_load(code), sort_keys=True, default=str)
-    found = (match["token"] for match in _CPP_TOKEN.finditer(code))
-    return " ".join(token for token in found if token)
+    return " ".join(token for _, token in cpp_tokens(code))
+
+
+def cpp_tokens(code: str, first: int = 1) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of C++, comments left out, each with its line.
+
+    :param first: the number of the first line.
+    """
+    line, position = first, 0
+    for match in _CPP_TOKEN.finditer(code):
+        if match["token"]:
+            line += code.count("\n", position, match.start())
+            position = match.start()
+            yield line, match["token"]
 
 
 def digest(code: str, language: Language) -> str:

@@ -22,27 +22,28 @@ class Compiled(BookError):
     """The target is written in C or C++, so there is no Python source of it."""
 
 
-def find(file: str, source: str, name: str) -> list[Definition]:
+def find(file: str, source: str, name: str, *, docstrings: bool = True) -> list[Definition]:
     """Return the definitions of a qualified name in Python text.
 
     :param file: how to call the file in the result and the error.
     :param source: the module's text.
     :param name: e.g. ``Engine.run``; ``outer.<locals>.inner`` is read as ``outer.inner``.
+    :param docstrings: whether to look for the docstrings in it, which takes a walk through it.
     :raises BookError: if there is none; it names the nearest ones.
     """
     parts = [part for part in name.split(".") if part and part != "<locals>"]
     tree = parse(source)
-    lines = tuple(source.removesuffix("\n").split("\n"))
+    lines = lines_of(source)
     nodes: list[ast.AST] = [tree]
     for part in parts:
-        nodes = [node for scope in nodes for own, node in _members(scope) if own == part]
+        nodes = [node for scope in nodes for node in _named(scope).get(part, ())]
     if not nodes:
         known = [".".join(path) for path in _all_names(tree)]
         near = get_close_matches(name, known, n=3)
         hint = f"did you mean {', '.join(near)}?" if near else "nothing there has a similar name"
         raise BookError(f"{name} is not in {file}; {hint}")
     nodes = [node for node in nodes if not _stands_in(node)] or nodes
-    return [_definition(file, lines, name, node, len(nodes)) for node in nodes]
+    return [_definition(file, lines, name, node, len(nodes), docstrings) for node in nodes]
 
 
 def module_file(module: str) -> Path | None:
@@ -140,6 +141,20 @@ def parse(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@lru_cache(maxsize=64)
+def lines_of(source: str) -> tuple[str, ...]:
+    """Return the lines of a text; those of the last texts are kept."""
+    return tuple(source.removesuffix("\n").split("\n"))
+
+
+@lru_cache(maxsize=1024)
+def _named(scope: ast.AST) -> dict[str, list[ast.AST]]:
+    found: dict[str, list[ast.AST]] = {}
+    for name, node in _members(scope):
+        found.setdefault(name, []).append(node)
+    return found
+
+
 def _members(scope: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Yield what a module, class or function defines, also inside ``if``, ``try`` and ``with``."""
     for node in ast.iter_child_nodes(scope):
@@ -167,9 +182,9 @@ def _all_names(scope: ast.AST, prefix: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 
 def _definition(
-    file: str, lines: tuple[str, ...], name: str, node: ast.AST, siblings: int
+    file: str, lines: tuple[str, ...], name: str, node: ast.AST, siblings: int, walked: bool
 ) -> Definition:
-    docstrings = tuple(_docstrings(node))
+    docstrings = tuple(_docstrings(node)) if walked else ()
     if isinstance(node, ast.Module):
         return Definition(name, file, "python", 1, lines, name, docstrings)
     assert isinstance(node, ast.stmt)

@@ -31,6 +31,7 @@ from insidetorch.site import (
     questions,
     reading_list,
     report,
+    reread,
     search,
     silent,
     source_map,
@@ -65,7 +66,8 @@ PARTS = {
     "verdicts": Part(reading_list.settled, (*reading_list.FILES, *drift_data.FILES)),
     "outcomes": Part(lambda page: verdicts.legend()),
     "survival": Part(reading_list.survival, reading_list.FILES),
-    **{name: Part(partial(still_true.html, name), drift_data.FILES) for name in still_true.PARTS},
+    "still-true": Part(still_true.html, drift_data.FILES),
+    **{name: Part(partial(reread.html, name), drift_data.FILES) for name in reread.PARTS},
 }
 """What stands in a page for the directive of each name."""
 
@@ -86,6 +88,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     lists.register(app)
     search.register(app)
     strip.register(app)
+    still_true.register(app, _ledger)
     app.add_html_math_renderer("mathml", (mathml.visit_inline, None), (mathml.visit_block, None))
     app.add_css_file(_STYLE)
     app.connect("config-inited", bibliography.check)

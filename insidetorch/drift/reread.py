@@ -1,0 +1,343 @@
+"""What a person should read again: findings ranked by the sentence of the book that rests on them.
+
+First comes what is gone, then what a page shows, then what its sentences name or its cells call.
+The rest is folded, and what only stands somewhere behind a public name is counted. What was
+executed on the release, and held, comes after what was not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from insidetorch.drift import findings as kinds
+from insidetorch.drift.anchors import Anchor
+from insidetorch.drift.changes import IMPORTS, Change
+from insidetorch.drift.findings import Finding
+from insidetorch.drift.outcomes import text_id
+from insidetorch.drift.prose import Call, Prose, Sentence
+from insidetorch.drift.reasons import Reason
+from insidetorch.drift.run import Result
+from insidetorch.drift.signatures import Breakage
+
+FIRST_PAGE = 40
+_LINES = 3
+_COMMON = 4
+_COMMONEST = """
+self cls torch None True False return const auto void bool int float str size_t int64_t std Tensor
+tensor device dtype Optional Any inline static template typename class struct def else elif for
+while not and import from isinstance len args kwargs data name
+"""
+_EVERYWHERE = frozenset(_COMMONEST.split())
+
+
+class Level(IntEnum):
+    """How near a change is to what a reader sees."""
+
+    GONE = 0
+    SHOWN = 1
+    NAMED = 2
+    REST = 3
+    COUNTED = 4
+
+
+@dataclass(frozen=True)
+class Rest:
+    """One place in the book that rests on a definition.
+
+    :param text: the sentence; "" where no sentence speaks of it.
+    :param line: where its paragraph begins in the chapter's file; 0 if that is not known.
+    :param exact: whether the sentence names what changed, not the definition alone.
+    :param claims: what is checked there, by `text_id`: it, or the claims of its section.
+    :param held: whether all these were executed on the release and held.
+    """
+
+    chapter: str
+    text: str = ""
+    line: int = 0
+    exact: bool = False
+    claims: tuple[str, ...] = ()
+    held: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """A definition that became another one, with what rests on it.
+
+    :param why: what kind of change it is, in a word or two.
+    :param target: what the book calls it.
+    :param file: where it was.
+    :param now: where it is; "" if it is gone.
+    :param old: at most three lines as they were, beside `new`.
+    :param said: what else is to be said, one line each.
+    :param shown: the changed lines that pages show, as a difference.
+    :param rests: what rests on it, what matters most first.
+    :param reason: why the authors let it stand; "" if they have not said.
+    """
+
+    level: Level
+    why: str
+    target: str
+    file: str
+    now: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+    said: tuple[str, ...]
+    shown: tuple[str, ...]
+    rests: tuple[Rest, ...]
+    reason: str = ""
+
+    @property
+    def first_page(self) -> bool:
+        """Whether it has to be read."""
+        return self.level < Level.REST and not self.reason
+
+
+def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]:
+    """Return one item for each definition that is another one.
+
+    :param prose: the chapters, by document.
+    """
+    found: dict[tuple[str, str, str], list[Item]] = {}
+    for finding in findings:
+        item = _item(finding, prose.get(finding.anchor.chapter, Prose()))
+        if item is not None:
+            anchor = finding.anchor
+            named = "" if finding.file and anchor.sha256 else anchor.target
+            found.setdefault((anchor.file, anchor.symbol, named), []).append(item)
+    made: dict[object, list[Item]] = {}
+    for item in map(_together, found.values()):
+        # A change in a method stands in its class too.
+        same = (item.file, item.old, item.new) if item.level == Level.NAMED else id(item)
+        made.setdefault(same, []).append(item)
+    return list(map(_together, made.values()))
+
+
+def placed(
+    found: Iterable[Item], release: str, ran: Result | None, reasons: Sequence[Reason]
+) -> list[Item]:
+    """Return items in the order in which they have to be read, at most `FIRST_PAGE` of them.
+
+    :param ran: the book as it was executed on the release, if it was.
+    """
+    put = []
+    for item in found:
+        rests = item.rests
+        if ran:
+            rests = tuple(replace(rest, held=_held(rest, ran)) for rest in rests)
+        about = (one for one in reasons if one.release == release)
+        reason = next((one.reason for one in about if item.target.startswith(one.about)), "")
+        put.append(replace(item, rests=rests, reason=reason))
+    put.sort(key=_rank)
+    late = [item for item in put if item.first_page and item.level][FIRST_PAGE:]
+    return [replace(item, level=Level.REST) if item in late else item for item in put]
+
+
+def _held(rest: Rest, ran: Result) -> bool:
+    return bool(rest.claims) and set(rest.claims) <= set(ran.held.get(rest.chapter, ()))
+
+
+def _rank(item: Item) -> tuple[object, ...]:
+    held = all(rest.held for rest in item.rests)
+    spoken = not any(rest.text for rest in item.rests)
+    return not item.first_page, item.level == Level.COUNTED, held, item.level, spoken, item.target
+
+
+def _together(group: Sequence[Item]) -> Item:
+    """Return the items of one definition as one: the nearest to a reader, with all that rests."""
+    first, *others = sorted(group, key=lambda item: (item.level, not item.rests[0].exact))
+    # A place that only happens to use it is no reason to read the page.
+    near = [rest for one in others if one.level == first.level for rest in one.rests]
+    return replace(first, rests=tuple(dict.fromkeys([*first.rests, *near])))
+
+
+def _item(finding: Finding, prose: Prose) -> Item | None:
+    anchor = finding.anchor
+    if isinstance(finding, kinds.Gone):
+        said = (finding.said, *(f"perhaps now {near}" for near in finding.near))
+        return _made(Level.GONE, "gone", finding, None, said, prose, _nearest(anchor, prose))
+    if isinstance(finding, kinds.Moved):
+        named = _names_file(anchor, prose)
+        level = Level.NAMED if named and anchor.kind == "excerpt" else (
+            Level.REST if anchor.kind == "excerpt" else Level.COUNTED
+        )  # fmt: skip
+        said = (finding.said or f"now in {finding.file}",)
+        return _made(level, "moved", finding, None, said, prose, named)
+    if isinstance(finding, kinds.Derivative):
+        change = finding.changes[0] if finding.changes else None
+        said = (finding.said,)
+        return _made(Level.REST, "derivative changed", finding, change, said, prose, None)
+    if isinstance(finding, kinds.Changed):
+        return _changed(finding, prose)
+    return None
+
+
+def _changed(finding: Finding, prose: Prose) -> Item:
+    anchor = finding.anchor
+    change: Change | None
+    own = re.escape(_own(anchor.symbol or anchor.target))
+    used = bool(anchor.cells) and anchor.kind == "api"
+    calls = [one for one in finding.breakages if concerns(one, anchor.symbol, prose, used)]
+    near = frozenset(name for one in prose.near(anchor.cells) for name in one.names)
+    shown = [
+        change
+        for change in finding.changes
+        if change.shown and (change.why != IMPORTS or near & set(change.only))
+    ]
+    named = [
+        (change, sentence)
+        for change in finding.changes
+        if change not in shown
+        and change.why != IMPORTS
+        and (sentence := speaks_of(change, finding, prose))
+    ]
+    said = (*tuple(map(str, calls or finding.breakages))[:4], finding.said)
+    if shown:
+        change = max(shown, key=lambda one: _weight(one, finding, prose))
+        sentence = _about(change, anchor, prose)
+        why = calls[0].why if calls else change.why
+        return _made(Level.SHOWN, why, finding, change, said, prose, sentence)
+    if calls or named or (finding.said and "warn" not in finding.said and anchor.cells):
+        told = named and not calls
+        change = named[0][0] if told else _of(calls, finding.changes)
+        sentence = named[0][1] if told else _nearest(anchor, prose, calls)
+        why = calls[0].why if calls else change.why if named and change else "deprecated"
+        return _made(Level.NAMED, why, finding, change, said, prose, sentence)
+    change = _of(finding.breakages, finding.changes)
+    if anchor.cells and change and re.match(rf"{own}\s*[:=]", "".join(change.old)):
+        # An option or a constant that a cell sets or reads.
+        sentence = _nearest(anchor, prose)
+        return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
+    why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
+    level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
+    return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
+
+
+def _made(
+    level: Level, why: str, finding: Finding, change: Change | None, said: Iterable[str],
+    prose: Prose, sentence: Sentence | None,
+) -> Item:  # fmt: skip
+    anchor = finding.anchor
+    claims = [one for one in prose.near(anchor.cells) if one.kind == "claim"]
+    rest = Rest(anchor.chapter)
+    if sentence is not None:
+        claims = [sentence] if sentence.kind == "claim" else claims
+        words = {*(change.names if change else ()), *(one.name for one in finding.breakages)}
+        exact = bool(words & sentence.names) or bool(sentence.at)
+        rest = Rest(anchor.chapter, sentence.text, sentence.line, exact)
+    rest = replace(rest, claims=tuple(text_id(one.text) for one in claims))
+    page = [
+        line
+        for one in finding.changes
+        if one.shown
+        for line in (*(f"-{row}" for row in one.old), *(f"+{row}" for row in one.new), "")
+    ]
+    return Item(
+        level, why, anchor.target, anchor.file, finding.file,
+        change.old[:_LINES] if change else (), change.new[:_LINES] if change else (),
+        tuple(filter(None, said)), tuple(page[:-1]), (rest,),
+    )  # fmt: skip
+
+
+def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
+    """Tell whether what callers notice is noticed by a chapter: by how its cells call, or name.
+
+    :param symbol: the full name of the definition that the chapter names.
+    :param used: whether its cells use it.
+    """
+    own = breakage.owner.replace("::", ".").split(".")
+    if own[-1] in ("__init__", "__new__", "__call__", "forward"):
+        own = own[:-1]
+    member = len(own) > len(symbol.replace("::", ".").split("."))
+    called = prose.calls.get(own[-1], [])
+    spoken = any(own[-1] in sentence.names for sentence in prose.sentences)
+    if breakage.why == "member removed" or (breakage.name and breakage.at < 0 and not called):
+        return breakage.name in prose.attributes or _spoken(breakage.name, own[-1], prose)
+    if member and not (called or own[-1] in prose.attributes or spoken):
+        return False
+    if breakage.why in ("argument added",):
+        return False
+    if breakage.why == "default changed" and breakage.name:
+        return any(not _passes(call, breakage) for call in called)
+    if breakage.why == "parameter required":
+        return any(not _passes(call, breakage) for call in called)
+    if breakage.name and breakage.why != "value changed":
+        return any(_passes(call, breakage) for call in called) or _spoken(
+            breakage.name, own[-1], prose
+        )
+    return bool(called) or spoken or own[-1] in prose.attributes or (used and not member)
+
+
+def _passes(call: Call, breakage: Breakage) -> bool:
+    return breakage.name in call.named or 0 <= breakage.at < call.given
+
+
+def _spoken(name: str, owner: str, prose: Prose) -> bool:
+    """Tell whether a sentence names a parameter or member, in one that speaks of its owner."""
+    return any({name, owner} <= sentence.names for sentence in prose.sentences)
+
+
+def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None:
+    """Return the sentence that names what changed beside what is shown, if one does.
+
+    It names the definition, or stands near its excerpt, and names the member that the change stands
+    in or an identifier that only one of the two releases has there.
+    """
+    anchor = finding.anchor
+    own = _own(anchor.symbol or anchor.target)
+    near = prose.near(anchor.cells)
+    members = {name for name in change.inside if name != own and not name.startswith("__")}
+    excerpt = anchor.kind == "excerpt"
+    for sentence in [*near, *prose.sentences]:
+        if members & sentence.names and (own in sentence.names or (excerpt and sentence in near)):
+            return sentence
+    words = {word for word in change.only if len(word) > _COMMON - 1} - _EVERYWHERE - {own}
+    spoken = [one for one in prose.sentences if own in one.names]
+    return next((one for one in (*near * excerpt, *spoken) if words & one.names), None)
+
+
+def _weight(change: Change, finding: Finding, prose: Prose) -> tuple[bool, int]:
+    near = prose.near(finding.anchor.cells)
+    words = set(change.names) - _EVERYWHERE
+    return any(words & one.names for one in near), len(change.old) + len(change.new)
+
+
+def _about(change: Change, anchor: Anchor, prose: Prose) -> Sentence | None:
+    """Return the sentence that rests on shown lines: a note at them, or the nearest that names."""
+    near = prose.near(anchor.cells)
+    noted = [one for one in near if one.at and any(one.at in line for line in change.old)]
+    words = (set(change.names) | set(change.inside)) - _EVERYWHERE
+    naming = [one for one in near if words & one.names]
+    return next(iter([*noted, *naming]), None) or _nearest(anchor, prose)
+
+
+def _nearest(anchor: Anchor, prose: Prose, broken: Sequence[Breakage] = ()) -> Sentence | None:
+    """Return the sentence that speaks of a definition, of what broke in it where one does."""
+    own = _own(anchor.symbol or anchor.target)
+    near = prose.near(anchor.cells)
+    naming = [one for one in [*near, *prose.sentences] if own in one.names]
+    words = {word for one in broken for word in (one.name, _own(one.owner))} - {own, ""}
+    exact = [one for one in [*naming, *near, *prose.sentences] if words & one.names]
+    return next(iter([*exact, *naming, *near]), None)
+
+
+def _names_file(anchor: Anchor, prose: Prose) -> Sentence | None:
+    file = anchor.file.rsplit("/", 1)[-1]
+    return next((one for one in prose.sentences if file in one.text), None)
+
+
+def _of(breakages: Sequence[Breakage], changes: Sequence[Change]) -> Change | None:
+    """Return the change that shows a breakage best, else the first."""
+    names = {one.name or _own(one.owner) for one in breakages}
+    told = (one for one in changes if any(names & set(_words(line)) for line in one.old))
+    return next(told, next(iter(changes), None))
+
+
+def _words(line: str) -> list[str]:
+    return re.findall(r"\w+", line)
+
+
+def _own(symbol: str) -> str:
+    return symbol.replace("::", ".").replace(":", ".").rsplit(".", 1)[-1]
