@@ -26,7 +26,10 @@ _MEASURE = """(open) => {
   const article = document.querySelector("article.bd-article");
   const deeper = [...article.querySelectorAll("details.it-deeper")];
   // What waits to be parsed is parsed when it is told.
-  const set = (is) => deeper.forEach((details) => { details.open = is; details.dispatchEvent(new Event("toggle")); });
+  const set = (is) => deeper.forEach((details) => {
+    details.open = is;
+    details.dispatchEvent(new Event("toggle"));
+  });
   const box = () => article.getBoundingClientRect();
   const all = (selector) => [...article.querySelectorAll(selector)]
     .filter((e) => e.checkVisibility({ visibilityProperty: true }));
