@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from insidetorch.display import Display
@@ -82,7 +83,7 @@ def _nests(
     return figure(fig, alt=alt)
 
 
-def _words(ax: plt.Axes, seen: Stages, number: int, low: float) -> None:
+def _words(ax: Axes, seen: Stages, number: int, low: float) -> None:
     _, kept, reduced, reads = seen.nests[number]
     ax.text(0.22, low + 0.36, f"{number}:  {', '.join(seen.ops[number])}", fontsize=10.5,
             va="center")  # fmt: skip
@@ -97,16 +98,15 @@ def _told(seen: Stages, number: int) -> str:
     return f"nest {number}: {', '.join(seen.ops[number])}, loops {loops}, reads {reads}"
 
 
-def _plain(ax: plt.Axes, high: float) -> None:
+def _plain(ax: Axes, high: float) -> None:
     ax.set(xlim=(0, _WIDE), ylim=(0, high))
     ax.axis("off")
 
 
-def _box(
-    ax: plt.Axes, x: float, y: float, wide: float, high: float, role: str, tint: float
-) -> None:
-    shape = {"boxstyle": "round,pad=0,rounding_size=0.06"}
+def _box(ax: Axes, x: float, y: float, wide: float, high: float, role: str, tint: float) -> None:
+    shape = "round,pad=0,rounding_size=0.06"
     colour = COLOURS[role]
     if tint:
-        ax.add_patch(FancyBboxPatch((x, y), wide, high, fc=colour, ec="none", alpha=tint, **shape))
-    ax.add_patch(FancyBboxPatch((x, y), wide, high, fc="none", ec=colour, lw=1.5, **shape))
+        filled = FancyBboxPatch((x, y), wide, high, shape, fc=colour, ec="none", alpha=tint)
+        ax.add_patch(filled)
+    ax.add_patch(FancyBboxPatch((x, y), wide, high, shape, fc="none", ec=colour, lw=1.5))

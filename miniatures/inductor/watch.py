@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,11 +51,14 @@ class Stages:
         return wrapper(self.code)
 
 
-def private_caches() -> str:
+def private_caches(headers: bool = False) -> str:
     """Give this process empty caches of its own, removed at its end, and one compile thread.
 
-    Call it before anything is compiled. The precompiled header, which Inductor keeps in a folder
-    for all processes of a user, is switched off.
+    Call it before anything is compiled.
+
+    :param headers: precompile PyTorch's C++ header, as Inductor does by default, into these
+        caches instead of the folder for all processes of a user: some seconds once, which pays
+        from the fifth kernel on. Else it is read anew for each kernel.
     """
     given = os.environ.get("TORCHINDUCTOR_CACHE_DIR")  # PyTorch sets it too, once it was asked
     if given and os.environ.get("INSIDETORCH_BUILD"):
@@ -74,7 +78,18 @@ def private_caches() -> str:
     with warnings.catch_warnings():  # importing it uses a deprecated part of PyTorch
         warnings.simplefilter("ignore")
         import_module("torch._inductor.compile_fx")
+    header_folder()
+    if headers and shutil.which("openssl"):  # with which Inductor makes their names
+        _keep_headers_in(Path(folder, "headers"))
     return folder
+
+
+def _keep_headers_in(folder: Path) -> None:
+    from torch._inductor import codecache, config
+
+    codecache._HEADER_DIR = str(folder)
+    codecache._HEADER_LOCK_DIR = str(folder / "locks")
+    config.cpp_cache_precompile_headers = True
 
 
 @contextmanager
@@ -338,8 +353,9 @@ def compiler_seconds() -> float:
     return float(sum(compilation_time_metrics.get("compile_file", [])))
 
 
+@cache
 def header_folder() -> str:
-    """Return where Inductor keeps precompiled headers."""
+    """Return where Inductor keeps precompiled headers when `private_caches` has not moved them."""
     from torch._inductor import codecache
 
     return str(codecache._HEADER_DIR)
