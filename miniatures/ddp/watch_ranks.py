@@ -43,8 +43,8 @@ class Ranks:
     process that made them is gone. They meet over a file, so no port is taken.
     """
 
-    def __init__(self, count: int = 2, limit: float = 600, **environment: str) -> None:
-        self.count, self.limit, self.environment = count, limit, environment
+    def __init__(self, count: int = 2, limit: float = 600) -> None:
+        self.count, self.limit = count, limit
         self.processes: list[subprocess.Popen[bytes]] = []
         self.folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -87,7 +87,7 @@ class Ranks:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=said,
-                    env=environment(*sys.path, **loopback()) | self.environment,
+                    env=environment(*sys.path, **loopback()),
                 )
             self.processes.append(process)
 
