@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -224,21 +223,23 @@ def test_a_failure_is_told_and_ends_every_process(function, limit, said) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_rank_that_is_killed_ends_the_others_and_the_next_call_starts_anew(victim: int) -> None:
-    with Ranks(2, 60) as ranks:
+    with Ranks(2, 300) as ranks:
         numbers = ranks(number)
         folder = ranks.folder.name  # type: ignore[union-attr]
-        killer = threading.Timer(1, os.kill, (numbers[victim], signal.SIGKILL))
-        killer.start()  # while the other rank waits in a collective for this one
-        with pytest.raises(RankError, match=f"rank {victim} is gone, exit status -9|rank "):
-            ranks(sleeps, victim)
-        killer.join()
+        with pytest.raises(RankError, match=f"^rank {victim} is gone, exit status -9$"):
+            ranks(killed, victim)
         assert not any(map(alive, numbers)) and not Path(folder).exists()
-        assert set(ranks(number)).isdisjoint(numbers)
+        again = ranks(number)
+        assert set(again).isdisjoint(numbers)
+        os.kill(again[victim], signal.SIGKILL)  # between two calls
+        with pytest.raises(RankError, match=f"^rank {victim} is gone, exit status -9$"):
+            ranks(number)
 
 
-def sleeps(rank: int, sleeper: int) -> None:
-    if rank == sleeper:
-        time.sleep(120)
+def killed(rank: int, victim: int) -> None:
+    if rank == victim:
+        time.sleep(1)  # the other rank waits in its barrier
+        os.kill(os.getpid(), signal.SIGKILL)
     dist.barrier()
 
 

@@ -47,14 +47,16 @@ def draw_time(
         for at, (lane, bars) in enumerate(shown.items()):
             low = -(at + 1) * step
             ax.text(0, low + high + 0.02, lane, fontsize=10, va="bottom", color=COLOURS["soft"])
-            for start, stop, says, role in bars:
+            begins = [start for start, *_ in bars[1:]] + [float("inf")]
+            for (start, stop, says, role), following in zip(bars, begins, strict=True):
                 size = (max(stop - start, last / 250), high)
                 colour = COLOURS[role]
                 ax.add_patch(Rectangle((start, low), *size, fc=colour, ec="none", alpha=0.28))
                 ax.add_patch(Rectangle((start, low), *size, fc="none", ec=colour, lw=1.2))
-                if says and size[0] > last * 0.019 * len(says):
+                free = min(size[0], following - start)  # what the next bar does not cover
+                if says and free > last * 0.019 * len(says):
                     ax.text(
-                        start + size[0] / 2, low + high / 2, says, fontsize=10,
+                        start + free / 2, low + high / 2, says, fontsize=10,
                         ha="center", va="center",
                     )  # fmt: skip
         if until is not None:
@@ -114,7 +116,7 @@ def draw_memory(
         ax.text(0.03, -0.08, "the bucket: one flat piece of memory", fontsize=10, va="top",
                 color=COLOURS["soft"])  # fmt: skip
         ax.text(0.03, 1.58 if apart else 0.5,
-                "each `.grad` in memory of its own" if apart else "each `.grad` is a view",
+                "each .grad in memory of its own" if apart else "each .grad is a view",
                 fontsize=10, va="bottom", color=COLOURS["soft"])  # fmt: skip
         ax.set(xlim=(0, 5.2), ylim=(-0.35, 1.85 if apart else 0.8))
         ax.axis("off")

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from time import monotonic
@@ -43,8 +43,8 @@ class Ranks:
     process that made them is gone. They meet over a file, so no port is taken.
     """
 
-    def __init__(self, count: int = 2, limit: float = 600, **environment: str) -> None:
-        self.count, self.limit, self.environment = count, limit, environment
+    def __init__(self, count: int = 2, limit: float = 600) -> None:
+        self.count, self.limit = count, limit
         self.processes: list[subprocess.Popen[bytes]] = []
         self.folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -64,7 +64,8 @@ class Ranks:
         try:
             call = _pickled((function, values, options))
             for process in self.processes:
-                _send(_pipe(process.stdin), call)
+                with suppress(BrokenPipeError):  # `_answers` says which rank is gone
+                    _send(_pipe(process.stdin), call)
             answers = self._answers()
         except BaseException:
             self.close()
@@ -86,7 +87,7 @@ class Ranks:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=said,
-                    env=environment(*sys.path, **loopback()) | self.environment,
+                    env=environment(*sys.path, **loopback()),
                 )
             self.processes.append(process)
 
@@ -129,7 +130,8 @@ class Ranks:
         for process in processes:
             process.wait()
             for pipe in (process.stdin, process.stdout):
-                _pipe(pipe).close()
+                with suppress(BrokenPipeError):  # of a call that was not sent
+                    _pipe(pipe).close()
         if self.folder:
             self.folder.cleanup()
             self.folder = None
