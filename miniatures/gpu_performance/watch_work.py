@@ -40,9 +40,9 @@ class Counted:
         return Work(self.bytes, self.flop)
 
 
-class _Bytes(TorchDispatchMode):
+class _Bytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, counted: Counted) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.counted = counted
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
