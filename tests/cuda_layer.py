@@ -104,8 +104,6 @@ class Layer(TorchFunctionMode):
             return first.flatten()
         if name == "__setitem__" and on_gpu:
             return None
-        if name in ("record_stream",):
-            return None
         send = lambda v: torch.device("meta") if _is_cuda(v) else v  # noqa: E731
         if "device" in kwargs:
             kwargs["device"] = send(kwargs["device"])
@@ -294,6 +292,7 @@ def install() -> Layer:
     cuda.Stream, cuda.Event, cuda.CUDAGraph, cuda.graph = Stream, Event, Graph, _graph  # type: ignore
     cuda.stream = lambda stream: contextlib.nullcontext(_a_stream(stream))  # type: ignore
     cuda._compile_kernel = _compiled_kernel
+    torch.Tensor.record_stream = lambda self, s: _a_stream(s) and None  # type: ignore
     torch._scaled_mm = bound(  # type: ignore[assignment]
         lambda input, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None,
         use_fast_accum=False: None,

@@ -149,12 +149,13 @@ def orders(groups: Mapping[str, Sequence[tuple[int, int]]], side: int, **picture
         rows, columns = {row for row, _ in places}, {column for _, column in places}
         need = side * (len(rows) + len(columns))
         texts.append((0.15, top - 0.14, f"{title}: {need} tiles of the inputs", "left"))
-        parts = (("left", lambda r, c, w=rows: r in w), ("right", lambda r, c, w=columns: c in w),
-                 ("product", lambda r, c, w=set(places): (r, c) in w))  # fmt: skip
-        for m, (name, wanted) in enumerate(parts):
+        parts = {"left": {(r, c) for r in rows for c in range(side)},
+                 "right": {(r, c) for r in range(side) for c in columns},
+                 "product": set(places)}  # fmt: skip
+        for m, (name, wanted) in enumerate(parts.items()):
             for at in range(side * side):
                 row, column = divmod(at, side)
-                role = ("b" if name == "product" else "a") if wanted(row, column) else ""
+                role = ("b" if name == "product" else "a") if (row, column) in wanted else ""
                 cells.append(
                     (0.15 + m * 1.8 + column * step, top + row * step, step, step, "", role)
                 )

@@ -40,16 +40,24 @@ class Counted:
         return Work(self.bytes, self.flop)
 
 
-class _Bytes(TorchDispatchMode):
+_NO_KERNEL = ("detach", "empty", "alias", "_unsafe_view", "empty_like")
+_OVERWRITES = ("copy_", "fill_", "zero_", "zeros_like", "ones_like", "full_like")
+"""These do not read their first tensor."""
+
+
+class _Bytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, counted: Counted) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.counted = counted
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if not func.is_view and func.overloadpacket.__name__ not in ("detach", "empty", "alias"):
+        name = func.overloadpacket.__name__
+        if not func.is_view and name not in _NO_KERNEL:
             self.counted.operators.append(str(func).removeprefix("aten."))
-            given = list(_tensors((args, kwargs)))
+            written = {arg.name for arg in func._schema.arguments if arg.is_out}
+            read = {key: value for key, value in (kwargs or {}).items() if key not in written}
+            given = list(_tensors((args[name in _OVERWRITES :], read)))
             self.counted.bytes += sum(map(_size, given)) + sum(map(_size, _tensors(out)))
         return out
 
