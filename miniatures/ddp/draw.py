@@ -47,8 +47,8 @@ def draw_time(
         for at, (lane, bars) in enumerate(shown.items()):
             low = -(at + 1) * step
             ax.text(0, low + high + 0.02, lane, fontsize=10, va="bottom", color=COLOURS["soft"])
-            begins = [start for start, *_ in bars[1:]] + [float("inf")]
-            for (start, stop, says, role), following in zip(bars, begins, strict=True):
+            for at_bar, (start, stop, says, role) in enumerate(bars):
+                following = bars[at_bar + 1][0] if at_bar + 1 < len(bars) else float("inf")
                 size = (max(stop - start, last / 250), high)
                 colour = COLOURS[role]
                 ax.add_patch(Rectangle((start, low), *size, fc=colour, ec="none", alpha=0.28))
