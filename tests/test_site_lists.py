@@ -25,7 +25,7 @@ CLAIM = (
     "</div></div>"
 )
 CODE = '<details class="it-how"><summary>how</summary><noscript>code</noscript></details>'
-MAINTAINERS = {"book/still-true"}
+MAINTAINERS = {"book/what-to-reread"}
 LISTS = {
     "book/verdicts": ".it-verdict",
     "book/questions": ".it-questions li",
