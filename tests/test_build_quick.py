@@ -50,9 +50,8 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> TinyBook:
     (book.root / "_config.yml").write_text(CONFIG)
     for name, text in TEXTS.items():
         book.chapter(name, f"# Chapter {name}\n\n```{{code-cell}} ipython3\n1 + 1\n```\n\n{text}")
-    for name in ("verified", "colophon"):
-        (book.root / f"{name}.md").write_text(f"# The {name}\n\n```{{{name}}}\n```\n")
-        book.docs.append(name)
+    (book.root / "colophon.md").write_text("# The colophon\n\n```{colophon}\n```\n")
+    book.docs.append("colophon")
     book._contents()
     build(book)
     return book
@@ -132,7 +131,7 @@ def test_an_executed_chapter_reaches_the_generated_pages(book: TinyBook) -> None
     edit(book, "one", "1 + 1", "1 + 2")
     work = build(book)
     assert work.read == {"one"}
-    assert {"one", "verified", "colophon"} <= work.copied
+    assert {"one", "colophon"} <= work.copied
     assert not {"two", "three"} & work.written
     build(book)
 

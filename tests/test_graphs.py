@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 
+from insidetorch import graph
 from insidetorch.errors import BookError
 from insidetorch.private.engine import execution_order
 from insidetorch.show import graphs
@@ -174,3 +175,9 @@ def test_without_graphviz_there_is_still_the_tree(diamond, monkeypatch, tmp_path
 )
 def test_circled_numbers(number, text):
     assert graphs.circled(number) == text
+
+
+@needs_dot
+@pytest.mark.parametrize(("where", "role"), [("", "img"), ('[URL="page.html"]', "group")])
+def test_links_in_a_graph_are_reached(where, role):
+    assert f'role="{role}"' in graph(f"digraph {{ a {where} }}", alt="One node.").html

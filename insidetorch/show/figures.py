@@ -234,7 +234,9 @@ def adapt(svg: str, *, alt: str, prefix: str) -> str:
         f"max-width: 100%; min-width: {width * MIN_TEXT / smallest:.0f}px; height: auto; "
         "fill: var(--it-ink, currentColor); stroke-linejoin: round; background: none"
     )
-    root.attrib |= {"role": "img", "aria-label": alt}
+    links = any(str(element.tag).endswith("}a") for element in root.iter())
+    # What is in an image is not reached by keyboard; links are.
+    root.attrib |= {"role": "group" if links else "img", "aria-label": alt}
     ElementTree.register_namespace("", _SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode")
     return re.sub(r">\s*\n\s*<", ">\n<", text).strip()
