@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from insidetorch.private.convolution import conv_backend
-from miniatures.cpu_performance.ask import answers, ask
 from miniatures.cpu_performance.cases import gelu
 from miniatures.cpu_performance.watch import in_process, threads
 from miniatures.cpu_performance.watch_kernels import who
+from miniatures.cpu_performance.watch_questions import answers, ask
 
 
 def test_a_formula_and_an_operator_differ_in_the_first_answer() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from miniatures.dynamo.breaks import CASES
 from miniatures.dynamo.bytecode import Op, live, ops_of
 from miniatures.dynamo.cases import random_program
+from miniatures.dynamo.cases_breaks import CASES
 from miniatures.dynamo.frames import Dynamo, Skip
 from miniatures.dynamo.values import Recorder
 from miniatures.dynamo.watch import (
