@@ -295,9 +295,6 @@ def _page(path: Path, text: str, bundle: Path) -> str:
     text = f'{head}<link rel="stylesheet" href="{href}" />\n{_SHEET.sub("", tail)}'
     # Without scripts a page is light, and dark where the reader's system is; see `_bundle`.
     text = _THEME.sub(r'\1light"', _CODE.sub(_lighter, ungrouped(text)))
-    # The page of the search starts its scripts itself, one after the other.
-    if "searchtools.js" in text:
-        return text
 
     def late(found: re.Match[str]) -> str:
         source = path.parent / found[2].partition("?")[0]
