@@ -150,7 +150,7 @@ def test_the_first_page_counts_what_the_build_settled(site: Path, page: Page) ->
     assert page.locator("article .it-figure svg").first.is_visible()
     assert page.locator(".it-doors li").count() == 5
     assert page.title().count("Inside PyTorch") == 1
-    page.locator(".it-shares a").first.click()
+    page.locator(".it-key a").first.click()
     page.wait_for_load_state()
     shown = page.locator(".it-verdict:not([hidden])").count()
     assert shown == given.count("refuted") and page.url.endswith("?o=refuted")

@@ -30,23 +30,26 @@ def counts(source: Path, ledger: Ledger) -> tuple[Counter[str], str]:
 
 
 def finding(page: PageContext) -> str:
-    """Return how many of the sentences that circulate are not so, with a bar of all outcomes."""
+    """Return how many of the sentences that circulate are not so, with all outcomes as a bar."""
     if page.ledger is None:
         return NO_LEDGER
     of, torch = counts(page.source, page.ledger)
     wrong = sum(of[kind] for kind in NOT_SO)
     goal = page.link(reading_list.VERDICT_PAGE)
+    there = [(kind, one) for kind, one in reversed(OUTCOMES.items()) if of[kind]]
     bar = "".join(
-        f'<a href="{escape(goal)}?o={kind}" title="{of[kind]} {one.words}" '
-        f'style="flex:{of[kind]};background:var({one.colour})">'
-        f"<span>{of[kind]} {one.words}</span></a>"
-        for kind, one in reversed(OUTCOMES.items())
-        if of[kind]
+        f'<span style="flex:{of[kind]};background:var({one.colour})"></span>' for kind, one in there
+    )
+    key = "".join(
+        f'<li style="--it-outcome:var({one.colour})">'
+        f"{linked(f'{goal}?o={kind}', f'{of[kind]} {one.words}')}</li>"
+        for kind, one in there
     )
     return (
         f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> sentences that circulate '
         f"about PyTorch, <strong>{wrong}</strong> are not so on torch {escape(torch)}. "
-        f'{linked(goal, "See all of them")}.</p><div class="it-shares">{bar}</div></div>'
+        f'{linked(goal, "See all of them")}.</p>'
+        f'<div class="it-shares" aria-hidden="true">{bar}</div><ul class="it-key">{key}</ul></div>'
     )
 
 
