@@ -48,7 +48,7 @@ def finding(page: PageContext) -> str:
     return (
         f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> sentences that circulate '
         f"about PyTorch, <strong>{wrong}</strong> are not so on torch {escape(torch)}. "
-        f'{linked(goal, "See all of them")}.</p>'
+        f"{linked(goal, 'See all of them')}.</p>"
         f'<div class="it-shares" aria-hidden="true">{bar}</div><ul class="it-key">{key}</ul></div>'
     )
 
