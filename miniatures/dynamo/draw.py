@@ -141,14 +141,16 @@ def _step(source: str, before: str) -> str:
 
 
 def pieces(parts: Sequence[tuple[str, str, str]], edges: Sequence[tuple[int, int, str]],
-           alt: str, **picture: Any) -> Display:  # fmt: skip
+           alt: str, across: bool = False, **picture: Any) -> Display:  # fmt: skip
     """Draw what a frame became: boxes of three kinds, and what leads where.
 
     :param parts: kind (``graph``, ``python`` or ``frame``), title and text of each box.
     :param edges: from which box to which, and the words at the arrow.
+    :param across: from left to right.
     """
     colours = {"graph": GRAPH, "python": NOW, "frame": SOFT}
-    lines = ["digraph {", "ranksep=0.3; nodesep=0.25; margin=0.02;",
+    lines = ["digraph {", f"rankdir={'LR' if across else 'TB'};",
+             "ranksep=0.3; nodesep=0.25; margin=0.02;",
              "node [shape=box, style=rounded, margin=\"0.1,0.05\"];"]  # fmt: skip
     for n, (kind, title, text) in enumerate(parts):
         body = "".join(f"<BR/>{html.escape(line)}" for line in text.splitlines())
@@ -159,7 +161,7 @@ def pieces(parts: Sequence[tuple[str, str, str]], edges: Sequence[tuple[int, int
     return graph("\n".join([*lines, "}"]), alt=alt, **picture)
 
 
-CYCLE = """digraph { node [shape=box, style=rounded]; ranksep=0.3; nodesep=0.3;
+CYCLE = """digraph { node [shape=box, style=rounded]; ranksep=0.25; nodesep=0.3;
 call [label="a Python function\\nis about to run"];
 check [label="stored guards\\nthat hold?"];
 trace [label="go through its\\ninstructions with symbols"];
@@ -172,7 +174,8 @@ resume [label="the rest is a function:\\nagain from the top"];
 call -> check; {rank=same; check -> trace [label="no"]} check -> run [label="yes"];
 trace -> plain [label="given up"]; trace -> store;
 store -> run; run -> part;
-part -> back [label="no break"]; part -> rest [label="break"]; rest -> resume; }"""
+part -> back [label="no break"]; part -> rest [label="break"];
+{rank=same; rest -> resume} }"""
 SAID = {
     "LOAD_FAST x": "Dynamo begins. Nothing is in the graph, nothing is relied on.",
     "LOAD_METHOD sin": "`x` is on the stack, but nobody has looked at it.",

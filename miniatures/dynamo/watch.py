@@ -34,6 +34,14 @@ def setting(name: str) -> Any:
     return getattr(dynamo.config, name)
 
 
+def known_contexts() -> list[str]:
+    """Return the classes whose `with` Dynamo can enter again behind a break."""
+    from torch._dynamo.variables.torch import supported_ctx_manager_classes
+
+    known = {getattr(kind, "__qualname__", str(kind)) for kind in supported_ctx_manager_classes}
+    return sorted(known)
+
+
 @contextmanager
 def log_lines() -> Iterator[list[str]]:
     """Collect what PyTorch's loggers say, without time, place and process."""
