@@ -111,7 +111,7 @@ def draw_pass(state: State, codes: Sequence[str]) -> Display:
 
     :param codes: all calls of the pass, as text.
     """
-    high, gap, head = 0.5, 0.34, 0.36
+    high, gap, head = 0.46, 0.29, 0.36
     tall = len(codes) * (high + gap) + 0.7
     with style():
         fig, ax = _canvas(tall + head)

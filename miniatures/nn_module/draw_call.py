@@ -15,7 +15,7 @@ from miniatures.nn_module.watch_call import BACKWARD, STATIONS, Stop
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROW, _HIGH, _LEFT, _WIDE = 0.43, 0.33, 1.35, 2.5
+_ROW, _HIGH, _LEFT, _WIDE = 0.35, 0.275, 1.35, 2.5
 
 SAID = {
     "compiled code?": "`model.compile()` was not called: the ordinary way.",
