@@ -15,7 +15,7 @@ def found_first(
     layouts: Mapping[str, tuple[Sequence[str], str]], caption: str = "", name: str = ""
 ) -> Display:
     """Draw what lies first on Python's path, what it has in it, and what the import says."""
-    step = 0.98
+    step = 0.9
     axes = canvas(5.2, step * len(layouts))
     for at, (what, (there, said)) in enumerate(layouts.items()):
         y = step * (len(layouts) - 1 - at)
