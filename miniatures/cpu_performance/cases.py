@@ -66,7 +66,7 @@ with torch.inference_mode():
 """
     + SIZES
 )
-"""Convolutions to be logged: in two formats, of few channels, converted to oneDNN's layout; SIZES."""
+"""Convolutions to be logged: two formats, few channels, converted to oneDNN's layout; SIZES."""
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:

@@ -305,7 +305,7 @@ def _forked(code: str) -> Any:
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a process: without what sets threads or kernels, and with `more`."""
+    """Return an environment without what sets threads or kernels, and with `more`."""
     ours = re.compile(r"(OMP|MKL|GOMP|KMP|ONEDNN|DNNL|ATEN|MALLOC|GLIBC|THP)_")
     env = {name: value for name, value in os.environ.items() if not ours.match(name)}
     return env | {"PYTHONPATH": python_path(), **more}
