@@ -27,6 +27,38 @@ def test_a_large_new_result_shows_in_the_pages() -> None:
     assert new.pages > 10 * reused.pages or new.pages < 100  # large pages
 
 
+def _grown(rows: int) -> torch.Tensor:
+    found = torch.empty(0, 8)
+    for _ in range(rows):
+        found = torch.cat([found, torch.ones(1, 8)])
+    return found
+
+
+def test_six_other_slow_lines_are_told_by_a_count() -> None:
+    """Of what no count tells, the strides and the index, the last box of the picture speaks."""
+    weights = [torch.rand(8, 8) for _ in range(40)]
+    image, layer = torch.rand(4, 16, 32, 32), torch.nn.Conv2d(16, 32, 3)
+    last = [t.to(memory_format=torch.channels_last) for t in (image, layer.weight.detach())]
+    single, double, whole = torch.rand(512, 64), torch.rand(512, 64).double(), torch.ones(64, 64)
+    with torch.inference_mode(), threads(1):
+        loop = ask(lambda: [w.mul(0.9) for w in weights], times=1)
+        at_once = ask(lambda: torch._foreach_mul(weights, 0.9), times=1)
+        grown, joined = ask(lambda: _grown(40), times=1), ask(lambda: torch.ones(40, 8), times=1)
+        plain = ask(lambda: layer(image), times=1)
+        packed = ask(lambda: torch.nn.functional.conv2d(*last), times=1)
+        mixed = ask(lambda: single * double, times=1)
+        alike = ask(lambda: single * single, times=1)
+        integers = ask(lambda: whole.long() @ whole.long(), times=1)
+        product = ask(lambda: whole @ whole, times=1)
+        large = ask(lambda: torch.ones(12 * 2**20), times=1)
+        small = ask(lambda: torch.ones(2**10), times=1)
+    assert loop.operators == 40 > at_once.operators and grown.operators > 10 * joined.operators
+    assert plain.copies > packed.copies and plain.library[0] == packed.library[0]
+    assert mixed.copies > alike.copies == 0
+    assert integers.library[0] != product.library[0]
+    assert large.pages > small.pages
+
+
 @pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="a build without MKL")
 def test_the_library_is_named() -> None:
     a = torch.rand(64, 64)

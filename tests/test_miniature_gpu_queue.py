@@ -9,10 +9,11 @@ import torch
 
 from miniatures.gpu_performance import questions
 from miniatures.gpu_performance.cases_slow import CHIP, slow_programs
+from miniatures.gpu_performance.cases_traces import traces
 from miniatures.gpu_performance.launch_queue import COPY, GPU, Launch, Wait, run, waiting
 from miniatures.gpu_performance.questions import ask
 from miniatures.gpu_performance.watch_access import attention_turns, strided
-from miniatures.gpu_performance.watch_work import counted
+from miniatures.gpu_performance.watch_work import counted, spans_of
 
 
 def test_kernels_run_one_after_the_other_and_none_before_its_launch() -> None:
@@ -34,6 +35,12 @@ def test_another_queue_runs_beside_and_an_order_is_kept() -> None:
 def test_the_questions_find_what_was_planted(name: str) -> None:
     program, work, planted = slow_programs()[name]
     assert ask(run(program), work, CHIP).limit == planted
+
+
+@pytest.mark.parametrize("name", traces())
+def test_the_questions_find_the_fault_in_a_trace(name: str) -> None:
+    profile, work, planted = traces()[name]
+    assert ask(spans_of(profile), work, CHIP).limit == planted
 
 
 def test_each_line_between_the_answers_decides(monkeypatch: pytest.MonkeyPatch) -> None:

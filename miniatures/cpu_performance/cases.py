@@ -37,7 +37,16 @@ KERNELS = (
 )  # fmt: skip
 
 
-CONVOLUTIONS = """
+SIZES = """
+net = torch.nn.Conv2d(8, 8, 3)
+with torch.inference_mode():
+    for size in (16, 16, 17, 16):
+        print("# side", size); net(torch.rand(2, 8, size, size))
+"""
+"""A convolution of images of two sizes, four calls, for the cache of oneDNN."""
+
+CONVOLUTIONS = (
+    """
 torch.set_num_threads(1)
 net = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.ReLU(),
                           torch.nn.Conv2d(32, 64, 3))
@@ -55,7 +64,9 @@ with torch.inference_mode():
     net = to_mkldnn(net.to(memory_format=torch.contiguous_format).eval())
     x = x.to_mkldnn(); net(x); print("# converted"); net(x)
 """
-"""Convolutions to be logged: in two formats, of few channels, and converted to oneDNN's layout."""
+    + SIZES
+)
+"""Convolutions to be logged: two formats, few channels, converted to oneDNN's layout; SIZES."""
 
 
 def gelu(x: torch.Tensor) -> torch.Tensor:

@@ -16,8 +16,8 @@ QUESTIONS = {
               "you pay for calls", "cpu-calls"),
     "threads": ("2. Is one thread as fast,\\nor faster?", "yes",
                 "threads", "cpu-parallel-for"),
-    "kernel": ("3. Did the kernel run\\nthat you meant?", "no",
-               "whose kernel", "cpu-kernels"),
+    "kernel": ("3. Did the kernel run that\\nyou meant, and no copy?", "no",
+               "whose kernel,\\nor a format", "cpu-kernels"),
     "pages": ("4. Does each call touch\\nnew pages?", "yes",
               "new memory", "cpu-allocator"),
     "limit": ("5. Is it near the limit\\nof its bytes?", "yes",
@@ -41,7 +41,7 @@ def draw_questions(*, caption: str, name: str, page: str = "cpu-performance.html
         lines.append(f'{key} -> {key}_to [label="{ends}"];')
         before, label = key, "no" if ends == "yes" else "yes"
     lines.append(
-        f'numbers [label="the numbers,\\nor the strides", URL="{page}#cpu-inference", '
+        f'numbers [label="the numbers, the\\nstrides, the index", URL="{page}#cpu-inference", '
         f'style="rounded,filled", fillcolor="{COLOURS["a"]}33", color="{COLOURS["a"]}"];'
     )
     lines.append('limit -> numbers [label="no"];')
@@ -51,7 +51,8 @@ def draw_questions(*, caption: str, name: str, page: str = "cpu-performance.html
         f"{asks.replace(chr(92) + 'n', ' ')} If {ends}: {says}"
         for asks, ends, says, _ in QUESTIONS.values()
     )
-    alt = f"Five questions, one below the other. {said}; if all fail: the numbers or the strides."
+    alt = f"Five questions, one below the other. {said}; if all fail: the numbers, the strides"
+    alt += " or the index."
     return graph(source, alt=alt, caption=caption, name=name)
 
 

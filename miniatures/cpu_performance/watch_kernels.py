@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from miniatures.cpu_performance.watch import cpu_seconds
+from miniatures.cpu_performance.watch import aten_calls, cpu_seconds
 
 Who = tuple[str, str]
 """A library, ``MKL``, ``oneDNN`` or ``ATen``, and its name for the kernel."""
@@ -34,6 +34,13 @@ def who(function: Callable[[], object]) -> Who:
     if mkl:
         return "MKL", mkl[-1]
     return "ATen", "its own loop"
+
+
+def copies(function: Callable[[], object]) -> int:
+    """Return how many copies run inside a call: ATen's, and the reorders in oneDNN's log."""
+    parts = [line.split(",") for line in _logged(function)]
+    reorders = sum(p[2:4] == ["primitive", "exec"] and p[5] == "reorder" for p in parts)
+    return reorders + aten_calls(function).count("copy_")
 
 
 def longest(function: Callable[[], object]) -> str:

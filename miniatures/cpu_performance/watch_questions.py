@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from insidetorch.display import Display, seconds, table
 from miniatures.amp.draw import draw_grid
 from miniatures.cpu_performance.watch import faults, threads, wall_seconds
-from miniatures.cpu_performance.watch_kernels import longest, who
+from miniatures.cpu_performance.watch_kernels import copies, longest, who
 
 
 class _Names(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -35,6 +35,7 @@ class Answers:
     :param alone: seconds of one call on one thread.
     :param busy: cores that were busy on average, by CPU time over time.
     :param library: whose kernel did the work, and its name for it.
+    :param copies: that ran inside it, with those that no operator shows.
     :param longest: the operator that takes the most time by itself.
     :param pages: that Linux had to supply, of 4 KiB, in the least of three calls.
     :param rate: bytes per second, of those that the caller said must move; 0 without.
@@ -45,6 +46,7 @@ class Answers:
     alone: float
     busy: float
     library: tuple[str, str]
+    copies: int
     longest: str
     pages: int
     rate: float
@@ -69,6 +71,7 @@ def ask(call: Callable[[], object], *, moved: int = 0, times: int = 3) -> Answer
         alone=alone,
         busy=busy,
         library=who(call),
+        copies=copies(call),
         longest=longest(call),
         pages=min(faults(call) for _ in range(3)),
         rate=moved / spent,
@@ -83,8 +86,8 @@ def answers(asked: Mapping[str, Answers]) -> Display:
          [f"{a.operators}, {seconds(a.spent / max(a.operators, 1))}" for a in asked.values()]),
         ("2. on one thread; cores busy",
          [f"{seconds(a.alone)}; {a.busy:.1f}" for a in asked.values()]),
-        ("3. longest operator, whose kernel",
-         [f"{a.longest}, {' '.join(a.library)}" for a in asked.values()]),
+        ("3. longest operator, whose kernel; copies",
+         [f"{a.longest}, {' '.join(a.library)}; {a.copies}" for a in asked.values()]),
         ("4. new pages", [f"{a.pages:,}" for a in asked.values()]),
         ("5. bytes per second",
          [f"{a.rate / 1e9:.1f} GB/s" if a.rate else "–" for a in asked.values()]),
@@ -108,7 +111,8 @@ def draw_planted(
         cells = [
             (f"{slow.operators}\n→ {quick.operators}", slow.operators > 10 * quick.operators),
             (f"{slow.spent / quick.spent:.1f} ×\nas long", threads_of[called] > 1),
-            (f"{slow.library[0]}\n→ {quick.library[0]}", slow.library[0] != quick.library[0]),
+            (f"{slow.library[0]}\n→ {quick.library[0]}", slow.library[0] != quick.library[0]
+             or slow.copies > quick.copies),
             (f"{slow.pages:,}\n→ {quick.pages}", slow.pages > 100 + 10 * quick.pages),
             (f"{slow.rate / 1e9:.1f}\n→ {quick.rate / 1e9:.1f}" if slow.rate else "",
              bool(slow.rate)),

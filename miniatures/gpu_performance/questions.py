@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from miniatures.gpu_performance.launch_queue import CPU, GPU, Span
 
+LINKS = ("Memcpy HtoD", "Memcpy DtoH", "Memcpy PtoP", "nccl")
+"""So begin the names, in a profile, of what uses the way to the CPU or to another GPU."""
+
 BUSY, NEAR, MUCH = 0.8, 0.5, 0.2
 """Above `BUSY` the GPU is busy; a kernel within `NEAR` of its bound is near it; a wait is long from
 `MUCH` of the time on. Rough lines, to choose where to look, and no constants of nature."""
@@ -33,7 +36,8 @@ class Speeds:
 class Answer:
     """Which limit holds, and what the questions found.
 
-    :param limit: ``launch``, ``waiting``, ``loading``, ``memory``, ``compute`` or ``shape``.
+    :param limit: ``launch``, ``waiting``, ``loading``, ``link``, ``memory``, ``compute`` or
+        ``shape``.
     :param found: the answers, in the order of the questions.
     """
 
@@ -61,22 +65,28 @@ def ask(spans: Sequence[Span], work: Mapping[str, Work], chip: Speeds) -> Answer
     busy = _covered([span for span in spans if span.lane == GPU]) / wall
     found = [f"the GPU is busy {busy:.0%} of the time"]
     if busy < BUSY:
-        shares = {
-            kind: sum(s.end - s.start for s in spans if s.lane == CPU and s.kind == kind) / wall
+        of_cpu = {
+            kind: [span for span in spans if span.lane == CPU and span.kind == kind]
             for kind in ("wait", "launch", "host")
         }
+        shares = {kind: _covered(some) / wall for kind, some in of_cpu.items()}
         found.append(
             f"the CPU waits {shares['wait']:.0%}, launches {shares['launch']:.0%} and does "
             f"something else {shares['host']:.0%} of the time"
         )
         if shares["host"] > max(shares["launch"], shares["wait"]):
             return Answer("loading", tuple(found))
-        return Answer("waiting" if shares["wait"] >= MUCH else "launch", tuple(found))
+        if shares["wait"] < MUCH:
+            return Answer("launch", tuple(found))
+        longest = max(of_cpu["wait"], key=lambda span: span.end - span.start).name
+        return Answer("waiting", (*found, f"the longest wait is {longest}"))
     took: dict[str, float] = {}
     for span in spans:
         if span.lane == GPU:
             took[span.name] = took.get(span.name, 0.0) + span.end - span.start
     longest = max(took, key=lambda name: took[name])
+    if longest.startswith(LINKS):
+        return Answer("link", (*found, f"the longest is no computation, but {longest}"))
     least = bound(0, work[longest], chip)
     limit = max(least, key=lambda name: least[name])
     reached = least[limit] * 1e6 / took[longest]

@@ -87,18 +87,42 @@ def counted(line: Callable[[], object]) -> Counted:
     return found
 
 
+_STARTS = ("LaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync", "GraphLaunch")
+_HOLDS = ("Synchronize", "cudaMalloc", "cudaFree", "cudaHost")
+"""Parts of the names of calls of the driver: those that start work, and those that hold the CPU."""
+
+PAUSE, SLOW = 100.0, 50.0
+"""Microseconds: a longer pause of the CPU is work outside PyTorch, and a call that starts something
+and takes longer was held up. (A launch takes some microseconds.)"""
+
+
 def spans_of(profile: Any) -> list[Span]:
     """Return who was busy when, from a `torch.profiler.profile` that saw CPU and CUDA.
 
-    Kernels and copies are the GPU's; of the CPU, launches and waits are told from the rest.
+    Kernels and copies are the GPU's, and marks of `record_function` are left out. Of the CPU,
+    launches and waits are told by the name of the driver's call; the loader's time, and pauses in
+    which no operator ran, are ``host``.
     """
-    found = []
+    found, busy = [], []
     for event in profile.events():
-        start, end = event.time_range.start, event.time_range.end
+        start, end, name = event.time_range.start, event.time_range.end, event.name
+        marked = bool(getattr(event, "is_user_annotation", False))
         if str(event.device_type).endswith("CUDA"):
-            found.append(Span(GPU, "kernel", event.name, start, end))
-        elif "Synchronize" in event.name or event.name == "aten::_local_scalar_dense":
-            found.append(Span(CPU, "wait", event.name, start, end))
-        elif "LaunchKernel" in event.name or event.name.startswith("cudaMemcpy"):
-            found.append(Span(CPU, "launch", event.name, start, end))
+            if not marked:
+                found.append(Span(GPU, "kernel", name, start, end))
+            continue
+        if name.startswith("enumerate(DataLoader"):
+            found.append(Span(CPU, "host", name, start, end))
+        elif any(part in name for part in _HOLDS):
+            found.append(Span(CPU, "wait", name, start, end))
+        elif any(part in name for part in _STARTS):
+            found.append(Span(CPU, "wait" if end - start > SLOW else "launch", name, start, end))
+        elif marked or name.startswith("ProfilerStep"):
+            continue  # a mark around other events
+        busy.append((start, end))
+    until = min((start for start, _ in busy), default=0.0)
+    for start, end in sorted(busy):
+        if start - until > PAUSE:
+            found.append(Span(CPU, "host", "outside PyTorch", until, start))
+        until = max(until, end)
     return sorted(found, key=lambda span: span.start)
