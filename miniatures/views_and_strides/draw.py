@@ -41,7 +41,7 @@ def fates(rows: Sequence[tuple[str, Sequence[int], bool]], **picture: Any) -> Di
         cells += strip(places, 2.2, top, dict.fromkeys(range(len(places)), "b") if new else {})
         texts += [
             (0.05, top + 0.15, name, "left"),
-            (4.4, top + 0.15, "new memory" if new else "reads x's memory", "left"),
+            (4.4, top + 0.15, "new memory" if new else "memory of x", "left"),
         ]
     alt = "; ".join(
         f"{name}: {'new memory with' if new else 'reads the places'} {', '.join(map(str, places))}"
@@ -85,13 +85,13 @@ def joints(ways: Mapping[str, Way], **picture: Any) -> Display:
         texts.append((0.05, top + 0.22, name, "left"))
         words = []
         for d, (size, stride) in enumerate(zip(way.sizes, way.strides, strict=True)):
-            left = 1.75 + 1.32 * d
-            cells.append((left, top, 0.85, 0.44, f"{size} by {stride}", "a"))
+            left = 1.65 + 1.42 * d
+            cells.append((left, top, 0.8, 0.44, f"{size} by {stride}", "a"))
             words.append(f"{size} by {stride}")
             if d + 1 < len(way.sizes):
                 span = way.sizes[d + 1] * way.strides[d + 1]
                 joined = stride == span
-                texts.append((left + 1.085, top + 0.22, "joins" if joined else "breaks", "center"))
+                texts.append((left + 1.11, top + 0.22, "joins" if joined else "breaks", "center"))
                 words.append("joins" if joined else "breaks")
         said.append(f"{name}: {' '.join(words)}")
     return boxes(cells, texts=texts, alt="; ".join(said) + ".", **picture)
@@ -133,7 +133,8 @@ def answers(
     def cell(row: str, column: str) -> Kind:
         return kinds[says[row, column]]
 
-    return grid(rows, columns, cell, wide=1.25, legend=[kinds[word] for word in roles], alt=in_words(rows, columns, cell), **picture)  # fmt: skip
+    return grid(rows, columns, cell, wide=1.25, legend=[kinds[word] for word in roles],
+                alt=in_words(rows, columns, cell), **picture)  # fmt: skip
 
 
 def formats(images: Mapping[str, Tensor], names: Sequence[str], **picture: Any) -> Display:
@@ -164,16 +165,16 @@ def formats(images: Mapping[str, Tensor], names: Sequence[str], **picture: Any) 
 def stage_state(stage: Stage) -> Display:
     """Draw an operator of a call: sizes and strides of what goes in, and of what comes out."""
     cells: list[Box] = []
-    texts: list[tuple[float, float, str, str]] = []
-    for n, (sizes, strides) in enumerate(stage.inputs):
-        cells.append((0.1, 0.1 + 0.62 * n, 2.1, 0.5, "", "a"))
-        cells[-1] = (*cells[-1][:4], _told(sizes, strides), "a")
-    cells.append((3.4, 0.1, 2.1, 0.5, _told(*stage.output), "b" if stage.copies else "c"))
-    texts.append((2.8, 0.35, stage.name, "center"))
-    said = " and ".join(_told(*one).replace("\n", ", strides ") for one in stage.inputs)
+    words = []
+    for n, (name, sizes, strides) in enumerate(stage.inputs):
+        cells.append((0.1, 0.1 + 0.62 * n, 2.15, 0.52, _told(name, sizes, strides), "a"))
+        words.append(_told(name, sizes, strides).replace("\n", ", strides "))
+    role = "b" if stage.copies else "c"
+    cells.append((3.4, 0.1, 2.15, 0.52, _told(*stage.output), role))
     out = _told(*stage.output).replace("\n", ", strides ")
-    return boxes(cells, texts=texts, alt=f"{stage.name} of {said} gives {out}.")
+    return boxes(cells, texts=[(2.83, 0.36, stage.name, "center")],
+                 alt=f"{stage.name} of {' and '.join(words)} gives {out}.")  # fmt: skip
 
 
-def _told(sizes: Sequence[int], strides: Sequence[int]) -> str:
-    return f"{' × '.join(map(str, sizes))}\n{', '.join(map(str, strides))}"
+def _told(name: str, sizes: Sequence[int], strides: Sequence[int]) -> str:
+    return f"{name}: {' × '.join(map(str, sizes))}\n{', '.join(map(str, strides))}"

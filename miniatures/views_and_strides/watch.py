@@ -45,33 +45,39 @@ def copied_inside(call: Callable[[], object]) -> int:
 
 @dataclass(frozen=True)
 class Stage:
-    """An operator of a decomposed call: its name, and sizes and strides of what goes in and out.
+    """An operator of a decomposed call, and whose memory goes in and out, with sizes and strides.
 
-    :param copies: whether the result has memory of its own, of an operator that only rearranges.
+    :param copies: whether it does nothing but write its input into new memory.
     """
 
     name: str
-    inputs: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
-    output: tuple[tuple[int, ...], tuple[int, ...]]
+    inputs: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    output: tuple[str, tuple[int, ...], tuple[int, ...]]
     copies: bool
 
 
-def stages(call: Callable[[], object]) -> list[Stage]:
-    """Run a call and return the operators it is made of, below autograd, in order."""
+def stages(call: Callable[[], object], **named: Tensor) -> list[Stage]:
+    """Run a call and return the operators it is made of, below autograd, in order.
+
+    :param named: tensors whose memory is called by these names; other memory is called by the
+        operator that made it.
+    """
     found: list[Stage] = []
+    owners = {tensor.untyped_storage().data_ptr(): name for name, tensor in named.items()}
+    alive: list[Tensor] = []  # so that no address is used twice
+
+    def told(tensor: Tensor, made_by: str) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+        alive.append(tensor)
+        owner = owners.setdefault(tensor.untyped_storage().data_ptr(), made_by)
+        return owner, tuple(tensor.shape), tensor.stride()
 
     def run(func: Any, args: Sequence[Any], kwargs: Any) -> Any:
+        given = [told(a, "input") for a in args if isinstance(a, Tensor)]
         result = func(*args, **kwargs)
-        given = [a for a in args if isinstance(a, Tensor)]
         name = str(func).split(".")[1]
-        found.append(
-            Stage(
-                name,
-                tuple((tuple(a.shape), a.stride()) for a in given),
-                (tuple(result.shape), result.stride()),
-                name in ("clone", "_reshape_copy", "copy_"),
-            )
-        )
+        made = {"clone": "copy", "_reshape_copy": "copy", "bmm": "product"}.get(name, name)
+        copies = name in ("clone", "_reshape_copy", "copy_")
+        found.append(Stage(name, tuple(given), told(result, made), copies))
         return result
 
     with each_call(run):
