@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from insidetorch.private.name import Name
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 _INTERNAL_OVERLAP = Name("torch._debug_has_internal_overlap")
+_VIEW_SCHEMA = Name("torch.ops.aten.reshape.default._schema")
 
 
 def internal_overlap(tensor: torch.Tensor) -> int:
@@ -18,3 +19,11 @@ def internal_overlap(tensor: torch.Tensor) -> int:
     `torch._debug_has_internal_overlap`, which calls `at::has_internal_overlap` (MemoryOverlap.h).
     """
     return int(_INTERNAL_OVERLAP.get()(tensor))
+
+
+def operator_signature(operator: Any) -> str:
+    """Return the signature of an operator's overload, with ``(a)`` where memory may be shared.
+
+    `torch.ops.aten.reshape.default._schema`, and so of others.
+    """
+    return str(_VIEW_SCHEMA.of(operator)).removeprefix("aten::")
