@@ -7,11 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-FORMATS = {
-    "contiguous": None,
-    "channels last": (1, 3, 2, 0),
-    "channels last 3d": (1, 4, 3, 2, 0),
-}
+FORMATS = {"contiguous": None, "channels last": (1, 3, 2, 0), "channels last 3d": (1, 4, 3, 2, 0)}
 """Memory formats: the dimensions from the innermost on; None is from the last to the first."""
 
 
