@@ -200,7 +200,9 @@ def on_a_gpu(caption: str, name: str) -> Display:
       cast -> cast2 [label="no"]; cast -> lie [label="yes"];
       lie -> vector [label="yes"]; lie -> offset [label="no"];
     }}"""
-    alt = ("An iterator that does not fit 32-bit offsets is cut in two, again. If types differ, "
-           "each thread converts what it reads. If all lies side by side, each thread reads several "
-           "elements at once. Else each thread divides its number into offsets.")  # fmt: skip
+    alt = (
+        "An iterator that does not fit 32-bit offsets is cut in two, again. If types differ, each "
+        "thread converts what it reads. If all lies side by side, each thread reads several "
+        "elements at once. Else each thread divides its number into offsets."
+    )
     return graph(source, alt=alt, caption=caption, name=name)

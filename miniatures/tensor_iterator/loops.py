@@ -30,9 +30,8 @@ def compute(plan: Plan, operands: Sequence[Tensor], function: Callable[..., floa
     to_step, *steps = [row[0] if row else 0 for row in plan.steps]
     for (to, *places), count in rows(plan):
         for i in range(count):
-            read = [memory[place + i * step]
-                    for memory, place, step in zip(memories, places, steps, strict=True)]  # fmt: skip
-            out[to + i * to_step] = function(*read)
+            each = zip(memories, places, steps, strict=True)
+            out[to + i * to_step] = function(*(m[place + i * step] for m, place, step in each))
     return out
 
 
