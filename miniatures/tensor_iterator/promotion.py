@@ -67,4 +67,6 @@ def _of_number(number: complex) -> torch.dtype:
 
 
 def _made_complex(dtype: torch.dtype) -> torch.dtype:
-    return torch.complex64 if dtype == torch.bfloat16 else dtype.to_complex()
+    if dtype == torch.bfloat16:  # a release that has the complex type of its size takes that
+        return getattr(torch, "bcomplex32", torch.complex64)
+    return dtype.to_complex()
