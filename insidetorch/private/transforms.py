@@ -73,7 +73,7 @@ def wrapper_tensor(kind: type, like: torch.Tensor, **options: Any) -> Any:
 
 
 def same_memory_as(kind: type, tensor: torch.Tensor) -> Any:
-    """Return a tensor of class `kind` over the memory of `tensor`: `torch.Tensor._make_subclass`."""
+    """Return `tensor` as of class `kind`, in the same memory: `torch.Tensor._make_subclass`."""
     return _MAKE_SUBCLASS.of(kind)(kind, tensor)
 
 

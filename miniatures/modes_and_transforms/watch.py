@@ -71,22 +71,24 @@ class Everywhere(torch.Tensor):
     """A tensor made of a tensor, that defines both methods and writes both down in `SEEN`."""
 
     @staticmethod
-    def __new__(cls, inner: Tensor, requires_grad: bool = False) -> Any:
-        return wrapper_tensor(cls, inner, requires_grad=requires_grad)
+    def __new__(cls, held: Tensor, requires_grad: bool = False) -> Any:
+        return wrapper_tensor(cls, held, requires_grad=requires_grad)
 
-    def __init__(self, inner: Tensor, requires_grad: bool = False) -> None:
-        self.inner = inner
+    def __init__(self, held: Tensor, requires_grad: bool = False) -> None:
+        self.held = held
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         SEEN.append(("subclass, __torch_function__", said(func)))
-        return super().__torch_function__(func, types, args, kwargs or {})
+        return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         SEEN.append(("subclass, __torch_dispatch__", str(func)))
         args, kwargs = each_leaf(
-            lambda x: x.inner if isinstance(x, cls) else x, (args, kwargs or {})
+            lambda x: x.held if isinstance(x, cls) else x, (args, kwargs or {})
         )
         out = func(*args, **kwargs)
         return each_leaf(lambda x: cls(x) if isinstance(x, Tensor) else x, out)
@@ -146,7 +148,7 @@ class Tagged(torch.Tensor):
 
 
 def kept() -> dict[str, str]:
-    """Return what becomes of a subclass without code, for ways to use it: its class, or an error."""
+    """Return what becomes of a subclass without code, by the way it is used."""
     x = torch.arange(6.0).reshape(3, 2)
     tagged = x.as_subclass(Tagged)
     leaf = x.clone().as_subclass(Tagged).requires_grad_()
@@ -165,11 +167,16 @@ def kept() -> dict[str, str]:
         "torch.zeros(tagged.shape)": lambda: torch.zeros(tagged.shape),
         "torch.from_numpy(tagged.numpy())": lambda: torch.from_numpy(tagged.numpy()),
         "torch.vmap(sin)(tagged)": lambda: torch.vmap(torch.sin)(tagged),
-        "leaf.grad": lambda: ((leaf * 2).sum().backward(), leaf.grad)[1],
+        "leaf.grad": lambda: _gradient(leaf),
         "copy.deepcopy(tagged)": lambda: copy.deepcopy(tagged),
     }
     with warnings.catch_warnings(action="ignore"):  # `torch.tensor` of a tensor gives one
         return {way: _outcome(run) for way, run in ways.items()}
+
+
+def _gradient(leaf: Tensor) -> Tensor | None:
+    torch.autograd.backward((leaf * 2).sum())
+    return leaf.grad
 
 
 def _outcome(run: Callable[[], Any]) -> str:

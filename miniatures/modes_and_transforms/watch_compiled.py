@@ -43,16 +43,18 @@ class Scaled(torch.Tensor):
     """A wrapper: numbers times a scale. It does not say of what it is made."""
 
     @staticmethod
-    def __new__(cls, inner: Tensor, scale: float) -> Any:
-        return wrapper_tensor(cls, inner)
+    def __new__(cls, held: Tensor, scale: float) -> Any:
+        return wrapper_tensor(cls, held)
 
-    def __init__(self, inner: Tensor, scale: float) -> None:
-        self.inner, self.scale = inner, scale
+    def __init__(self, held: Tensor, scale: float) -> None:
+        self.held, self.scale = held, scale
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         args, kwargs = each_leaf(
-            lambda x: x.inner * x.scale if isinstance(x, Scaled) else x, (args, kwargs or {})
+            lambda x: x.held * x.scale if isinstance(x, Scaled) else x, (args, kwargs or {})
         )
         out = func(*args, **kwargs)
         return each_leaf(lambda x: cls(x, 1.0) if isinstance(x, Tensor) else x, out)
@@ -62,11 +64,11 @@ class Flat(Scaled):
     """The same, and it says of what it is made."""
 
     def __tensor_flatten__(self) -> tuple[list[str], float]:
-        return ["inner"], self.scale
+        return ["held"], self.scale
 
     @staticmethod
-    def __tensor_unflatten__(inner: Any, scale: float, size: Any, stride: Any) -> Flat:
-        return Flat(inner["inner"], scale)
+    def __tensor_unflatten__(held: Any, scale: float, size: Any, stride: Any) -> Flat:
+        return Flat(held["held"], scale)
 
 
 def _function_mode(x: Tensor) -> Tensor:
@@ -116,7 +118,8 @@ def _try(
     context: Callable[[], AbstractContextManager[Any]] = nullcontext,
     around: Callable[[Any], Any] | None = None,
 ) -> Found:
-    graphs, runs = [], []
+    graphs: list[Any] = []
+    runs: list[None] = []
 
     def backend(module: Any, example: Any) -> Any:
         graphs.append(module)
@@ -154,4 +157,4 @@ def _same(function: Any) -> Any:
 
 
 def _numbers(x: Any) -> Tensor:
-    return x.inner * x.scale if isinstance(x, Scaled) else x
+    return x.held * x.scale if isinstance(x, Scaled) else x
