@@ -256,6 +256,7 @@ def record_levels(
         elif event == "c_call" and name in (*calls, "run_backward"):
             note("call", name, value[0])
 
+    run()  # the first transform of a process loads decompositions, which call operators
     with Kernels():
         sys.setprofile(profile)
         try:
