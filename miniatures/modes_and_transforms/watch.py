@@ -117,6 +117,23 @@ def operators_under(run: Callable[[], object]) -> list[str]:
     return [name.removesuffix(".default") for _, name in seen]
 
 
+def products_under(run: Callable[[], object]) -> list[tuple[int, ...]]:
+    """Return the shape of the second factor of each `aten.mm` that reaches a kernel."""
+    shapes: list[tuple[int, ...]] = []
+
+    class Products(dispatch_mode()):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if str(func) == "aten.mm.default":
+                shapes.append(tuple(args[1].shape))
+            return func(*args, **(kwargs or {}))
+
+    with Products():
+        run()
+    return shapes
+
+
 def functions_under(run: Callable[[], object]) -> list[str]:
     """Return the torch functions that Python calls while `run` runs, as a function mode sees."""
     seen: list[tuple[str, str]] = []
