@@ -82,6 +82,7 @@ def test_a_recording_ends_without_levels():
     def f(row):
         return torch.sum(row)
 
-    run = record_levels(lambda: torch.func.vmap(f)(torch.ones(2, 2)), ("sum",), f)
+    x = torch.ones(2, 2)
+    run = record_levels(lambda: torch.func.vmap(f)(x), ("sum",), f)
     assert [each.what for each in run] == ["enter", "wrap", "call", "kernel", "unwrap", "leave"]
     assert run[-1].stack == ()
