@@ -84,5 +84,7 @@ def test_a_recording_ends_without_levels():
 
     x = torch.ones(2, 2)
     run = record_levels(lambda: torch.func.vmap(f)(x), ("sum",), f)
-    assert [each.what for each in run] == ["enter", "wrap", "call", "kernel", "unwrap", "leave"]
+    what = [each.what for each in run]
+    assert what[:3] == ["enter", "wrap", "call"]
+    assert what[-3:] == ["kernel", "unwrap", "leave"]
     assert run[-1].stack == ()
