@@ -1,0 +1,4 @@
+"""What "Modes, subclasses, transforms" builds small, and what it watches PyTorch with.
+
+Mechanism: levels.
+"""
