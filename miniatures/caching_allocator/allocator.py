@@ -41,7 +41,7 @@ class Block:
 def round_size(size: int, divisions: int = 0) -> int:
     """Return the bytes of a request's block: a multiple of 512, or of a part of a power of two."""
     if divisions > 1 and size > 512 * divisions:
-        step = 2 ** (size.bit_length() - 1) // divisions
+        step = (1 << (size.bit_length() - 1)) // divisions
         return -(-size // step) * step
     return max(512, -(-size // 512) * 512)
 

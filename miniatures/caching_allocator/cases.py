@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
-from miniatures.caching_allocator.allocator import MiB, round_size
+from miniatures.caching_allocator.allocator import MiB
 from miniatures.caching_allocator.cases_rules import Device
 from miniatures.caching_allocator.growing import Growing
 from miniatures.caching_allocator.tuning import Settings, Tuned
@@ -16,16 +17,18 @@ Step = tuple[str, int, int]
 
 
 def random_program(seed: int, length: int = 120) -> list[Step]:
-    """Return requests, releases, uses on other streams, captures and emptyings, in a random order."""
+    """Return requests, releases, uses on other streams, captures and more, at random."""
     draw = random.Random(seed)
     kinds = ["malloc"] * 10 + ["free"] * 8 + ["record"] * 2 + ["finish"] * 2 + ["empty"]
     kinds += ["capture", "end", "reset"]
     steps: list[Step] = []
     for _ in range(length):
         kind = draw.choice(kinds)
-        size = draw.choice([draw.randint(1, 4096), draw.randint(1, 2 * MiB),
-                            draw.randint(MiB, 12 * MiB), draw.randint(8 * MiB, 90 * MiB),
-                            draw.choice([512, MiB, MiB + 1, 10 * MiB, 10 * MiB - 1, 20 * MiB])])  # fmt: skip
+        size = draw.choice([
+            draw.randint(1, 4096), draw.randint(1, 2 * MiB), draw.randint(MiB, 12 * MiB),
+            draw.randint(8 * MiB, 90 * MiB),
+            draw.choice([512, MiB, MiB + 1, 10 * MiB, 10 * MiB - 1, 20 * MiB]),
+        ])  # fmt: skip
         steps.append((kind, size if kind == "malloc" else draw.randint(0, 99), draw.randint(0, 2)))
     return steps
 
@@ -60,13 +63,14 @@ def run(seed: int) -> Iterator[tuple[object, object]]:
     and whether it may be.
     """
     mini, rules = both(seed)
-    held, graphs, alive = [], 0, list[str]()
+    devices: tuple[Any, Any] = (mini, rules)
+    held, graphs, alive = list[Any](), 0, list[str]()
     for kind, number, stream in random_program(seed):
         at = number % len(held) if held else 0
         said: list[object] = [None, None]
         if kind == "malloc":
-            got: list[object] = []
-            for place, device in enumerate((mini, rules)):
+            got: list[Any] = []
+            for place, device in enumerate(devices):
                 try:
                     got.append(device.malloc(number, stream))
                 except MemoryError:
@@ -107,10 +111,5 @@ def run(seed: int) -> Iterator[tuple[object, object]]:
 
 
 def agrees(seed: int) -> bool:
-    """Tell whether the miniature and the rules are in the same state after each step of a program."""
+    """Tell whether miniature and rules are in the same state after each step of a program."""
     return all(mine == theirs for mine, theirs in run(seed))
-
-
-def rounded(sizes: list[int]) -> list[int]:
-    """Return the sizes of the blocks for requests."""
-    return [round_size(size) for size in sizes]

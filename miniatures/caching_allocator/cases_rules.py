@@ -1,4 +1,4 @@
-"""The rules of `CUDACachingAllocator.cpp` once more, with its own means: linked blocks, sorted sets.
+"""The rules of `CUDACachingAllocator.cpp` once more, as it has them: linked blocks, sorted sets.
 
 Nothing is shared with the miniature. Where this file and the miniature agree on random programs,
 both read the rules in the same way; whether a device agrees is for a recording to say.
