@@ -101,7 +101,8 @@ def states(
 ) -> list[tuple[Display, str]]:
     """Run a program of sizes in MiB, and draw the memory after each line.
 
-    :param program: lines such as ``a = 8``, ``del a`` or ``empty_cache``, and what is seen then.
+    :param program: lines such as ``a = 8``, ``a = 8 on 1`` (a stream), ``del a, b``, ``empty_cache``,
+        ``record_stream a 1``, ``finish 1`` or ``capture g``; and what is seen then.
     """
     held: dict[str, Block] = {}
     drawn = []
@@ -117,15 +118,23 @@ def states(
     return drawn
 
 
-def _do(line: str, allocator: Allocator, held: dict[str, Block]) -> None:
+def _do(line: str, allocator: Any, held: dict[str, Block]) -> None:
     name, _, size = line.partition(" = ")
+    words = line.split()
     if size:
-        held[name] = allocator.malloc(int(float(size) * MiB))
-    elif line.startswith("del "):
+        amount, _, stream = size.partition(" on ")
+        held[name] = allocator.malloc(int(float(amount) * MiB), int(stream or 0))
+    elif words[0] == "del":
         for each in line.removeprefix("del ").split(", "):
             allocator.free(held.pop(each))
+    elif words[0] == "record_stream":
+        allocator.record_stream(held[words[1]], int(words[2]))
+    elif words[0] == "finish":
+        allocator.finish(int(words[1]))
+    elif words[0] in ("capture", "reset"):
+        getattr(allocator, words[0])(words[1])
     else:
-        allocator.empty_cache()
+        getattr(allocator, line)()
 
 
 def rounding(sizes: Sequence[int], of_block: Callable[[int], int],
@@ -176,3 +185,38 @@ def over_time(
         ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, frameon=False, fontsize=10)
     peaks = [f"{kind} up to {max(sizes) / MiB:.0f} MiB" for kind, sizes in alive.items()]
     return figure(fig, alt=f"Memory of one training step: {', '.join(peaks)}.", **picture)
+
+
+def stacked(rows: Mapping[str, Mapping[str, float]], **picture: Any) -> Display:
+    """Draw bars made of named parts, each in MiB; a part called free or tried is an outline."""
+    import matplotlib.pyplot as plt
+
+    colours = dict(zip(
+        dict.fromkeys(part for parts in rows.values() for part in parts), "abcdef", strict=False
+    ))  # fmt: skip
+    with style():
+        fig, ax = plt.subplots(figsize=(5.6, 0.5 * len(rows) + 0.9))
+        for at, parts in enumerate(rows.values()):
+            left = 0.0
+            for part, size in parts.items():
+                open_ = part in ("free", "tried")
+                ax.barh(at, size, left=left, height=0.6, linewidth=1,
+                        facecolor="none" if open_ else COLOURS[colours[part]],
+                        edgecolor=COLOURS["soft" if open_ else "pane"],
+                        label=part if part not in _labels(ax) else None)  # fmt: skip
+                ax.text(left + size / 2, at, f"{size:g}", ha="center", va="center", fontsize=10,
+                        color=COLOURS["soft" if open_ else "pane"])  # fmt: skip
+                left += size
+        ax.set_yticks(range(len(rows)), list(rows))
+        ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="MiB")
+        ax.grid(visible=False)
+        ax.legend(loc="lower left", bbox_to_anchor=(-0.2, 1), ncols=3, frameon=False, fontsize=10)
+    said = [
+        f"{name}: " + ", ".join(f"{part} {size:g} MiB" for part, size in parts.items())
+        for name, parts in rows.items()
+    ]
+    return figure(fig, alt="; ".join(said) + ".", **picture)
+
+
+def _labels(ax: Any) -> list[str]:
+    return [str(label) for label in ax.get_legend_handles_labels()[1]]

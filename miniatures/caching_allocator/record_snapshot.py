@@ -155,3 +155,22 @@ def shown(size: int) -> str:
 def device(capacity: int, settings: Settings | None = None, *, grows: bool = False) -> Tuned:
     """Return an allocator with settings, and with segments that grow if asked."""
     return (Growing if grows else Tuned)(capacity, settings)
+
+
+def fits(allocator: Allocator, size: int) -> bool:
+    """Try to allocate `size` bytes, and tell whether there was memory; a block stays handed out."""
+    try:
+        allocator.malloc(size)
+    except MemoryError:
+        return False
+    return True
+
+
+def after_batches(*, grows: bool = False) -> Tuned:
+    """Return a device of 100 MiB after three tensors of 30 MiB went and three of 16 came."""
+    gpu = device(100 * MiB, grows=grows)
+    for block in [gpu.malloc(30 * MiB) for _ in range(3)]:
+        gpu.free(block)
+    for _ in range(3):
+        gpu.malloc(16 * MiB)
+    return gpu

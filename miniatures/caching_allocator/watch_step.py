@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from insidetorch.private.modes import dispatch_mode
@@ -19,12 +20,16 @@ class Storages:
 
     :param events: number of a storage, and its bytes; negative when it goes.
     :param kinds: of each storage, one of `KINDS`.
-    :param marks: where a part of the program began, by name.
+    :param marks: where a part of the program began the last time, by name.
+    :param starts: where each step began.
+    :param asked: how often the device had been asked when each step began, in the last replay.
     """
 
     events: list[tuple[int, int]] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     marks: dict[str, int] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
     known: dict[int, int] = field(default_factory=dict)
 
     def add(self, storage: Any, kind: str) -> None:
@@ -95,19 +100,44 @@ class Storages:
         """Return the most bytes that were alive at a time."""
         return max(map(sum, zip(*self.alive(rounded=rounded).values(), strict=True)))
 
-    def replay(self, allocator: Allocator) -> list[int]:
+    def replay(self, allocator: Allocator, *, empty: bool = False) -> list[int]:
         """Ask an allocator for the same memory in this order; return what is reserved each time.
 
+        :param empty: call `empty_cache` when a step begins.
         :raises MemoryError: it does not fit.
         """
         held, reserved = {}, []
-        for number, size in self.events:
+        self.asked = []
+        for at, (number, size) in enumerate(self.events):
+            if at in self.starts:
+                self.asked.append(allocator.asked)
+                if empty:
+                    allocator.empty_cache()
             if size > 0:
                 held[number] = allocator.malloc(size)
             else:
                 allocator.free(held.pop(number))
             reserved.append(allocator.reserved)
         return reserved
+
+
+def replays(seen: Storages, capacity: int) -> list[tuple[Any, ...]]:
+    """Replay a training with fixed and growing segments, without and with `empty_cache` each step.
+
+    :returns: for each the two choices, the most MiB reserved, the requests to the driver before
+        and in each step, and how many pieces went back.
+    """
+    from miniatures.caching_allocator.growing import Growing
+    from miniatures.caching_allocator.tuning import Tuned
+
+    rows: list[tuple[Any, ...]] = []
+    for kind, name in ((Tuned, "fixed"), (Growing, "grows")):
+        for empty in (False, True):
+            gpu = kind(capacity)
+            peak = max(seen.replay(gpu, empty=empty)) // 2**20
+            counts = [b - a for a, b in pairwise([0, *seen.asked, gpu.asked])]
+            rows.append((name, "each step" if empty else "no", peak, *counts, gpu.returned))
+    return rows
 
 
 def training(
@@ -133,6 +163,7 @@ def training(
         updates = optimizer(params)
         for _ in range(steps):
             seen.mark("forward")
+            seen.starts.append(len(seen.events))
             value = loss(model)
             seen.keep("activations")
             seen.mark("backward")
