@@ -13,14 +13,15 @@ _SEGSUM = Name("torch.cuda._memory_viz.segsum")
 _TRACE = Name("torch.cuda._memory_viz.trace")
 _SEGMENT_PLOT = Name("torch.cuda._memory_viz.segment_plot")
 _RECORD = Name("torch.cuda.memory._record_memory_history")
+_SLEEP = Name("torch.cuda._sleep")
 _SNAPSHOT = Name("torch.cuda.memory._snapshot")
 
 
 def set_allocator(settings: str) -> None:
     """Give the caching allocators settings, written as in ``PYTORCH_CUDA_ALLOC_CONF``.
 
-    `torch._C._accelerator_setAllocatorSettings`; what it refuses raises `ValueError`. Settings
-    that are not named go back to their defaults.
+    `torch._C._accelerator_setAllocatorSettings`; what it refuses raises `ValueError`. A setting
+    that is not named may stay as it was.
     """
     _SET.get()(settings)
 
@@ -72,3 +73,11 @@ def device_snapshot() -> dict[str, Any]:
     """
     found: dict[str, Any] = _SNAPSHOT.get()()
     return found
+
+
+def busy(cycles: int) -> None:
+    """Keep the current stream of the GPU busy for about so many cycles of its clock.
+
+    `torch.cuda._sleep`.
+    """
+    _SLEEP.get()(cycles)

@@ -101,8 +101,8 @@ def states(
 ) -> list[tuple[Display, str]]:
     """Run a program of sizes in MiB, and draw the memory after each line.
 
-    :param program: lines such as ``a = 8``, ``a = 8 on 1`` (a stream), ``del a, b``, ``empty_cache``,
-        ``record_stream a 1``, ``finish 1`` or ``capture g``; and what is seen then.
+    :param program: lines such as ``a = 8``, ``a = 8 on 1`` (a stream), ``del a, b``,
+        ``empty_cache``, ``record_stream a 1``, ``finish 1``, ``capture g``; and what is seen then.
     """
     held: dict[str, Block] = {}
     drawn = []

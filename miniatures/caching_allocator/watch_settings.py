@@ -43,26 +43,18 @@ def parsed() -> dict[str, str]:
     """
     said = {}
     for key in USES:
-        try:
-            set_allocator(f"{key}:nonsense")
-            said[key] = ""
-        except ValueError as error:
-            text = str(error).splitlines()[0]
-            said[key] = "" if text.startswith("Unrecognized") else text
-        finally:
-            set_allocator("")
+        text = refusal(f"{key}:nonsense")
+        said[key] = "" if text.startswith("Unrecognized") else text
     return said
 
 
 def refusal(settings: str) -> str:
-    """Return why the parser refuses settings, or an empty text; they do not stay."""
+    """Return why the parser refuses settings, or an empty text."""
     try:
         set_allocator(settings)
-        return ""
     except ValueError as error:
         return str(error).splitlines()[0]
-    finally:
-        set_allocator("")
+    return ""
 
 
 def cuda_keys() -> set[str]:
