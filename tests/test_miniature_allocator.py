@@ -38,7 +38,7 @@ def test_a_rule_taken_away_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr(Allocator, "_best_fit", first_fit)
-        assert differing(range(12)) > 4
+        assert differing(range(12)) > 2
     assert differing(range(12)) == 0
 
 
