@@ -1,9 +1,18 @@
 // The filter of a list: it hides what does not fit the words and choices, which stand in the page's address.
 "use strict";
+// A long list is not parsed before it is wanted: seen, looked through, filtered or printed.
+const parse = (waiting) => { if (waiting) waiting.outerHTML = waiting.textContent; };
+const parseAll = () => document.querySelectorAll(".it-group > noscript").forEach(parse);
+const near = new IntersectionObserver((seen) => {
+  for (const { isIntersecting, target } of seen) if (isIntersecting) parse(target.querySelector(":scope > noscript"));
+}, { rootMargin: "100% 0%" });
+document.querySelectorAll(".it-group:has(> noscript)").forEach((group) => near.observe(group));
+addEventListener("beforeprint", parseAll);
+addEventListener("keydown", (event) => {
+  if (event.key === "F3" || ((event.ctrlKey || event.metaKey) && event.key === "f")) parseAll();
+});
 document.querySelectorAll("form.it-filter").forEach((form) => {
-  const items = [...document.querySelectorAll(form.dataset.items)];
-  const around = [...document.querySelectorAll("article section, article .it-group")]
-    .filter((one) => items.some((item) => one.contains(item)) && !one.contains(form));
+  let items = [], around = [], texts = [];
   const fields = [...form.elements].filter((field) => field.name);
   const said = form.querySelector("output");
   // Of a definition, its terms stand before it.
@@ -13,9 +22,16 @@ document.querySelectorAll("form.it-filter").forEach((form) => {
       found.push(one);
     return item.matches("dd") ? found : [];
   };
-  const texts = items.map((item) => [...terms(item), item].map((one) => one.textContent).join(" ").toLowerCase());
+  const read = () => {
+    parseAll();
+    items = [...document.querySelectorAll(form.dataset.items)];
+    around = [...document.querySelectorAll("article section, article .it-group")]
+      .filter((one) => items.some((item) => one.contains(item)) && !one.contains(form));
+    texts = items.map((item) => [...terms(item), item].map((one) => one.textContent).join(" ").toLowerCase());
+  };
   const values = (item, name) => (item.closest(`[data-${name}]`)?.dataset[name] ?? "").split(" ");
   const apply = () => {
+    if (!items.length) read();
     const words = form.elements.q.value.toLowerCase().split(/\s+/);
     const chosen = fields.filter((field) => field.name !== "q" && field.value);
     let shown = 0;

@@ -107,6 +107,9 @@ def answered(
 ) -> str:
     """Return the questions as HTML, by symptom and, below it, by chapter.
 
+    Those of a chapter wait in a ``<noscript>``, as text, which the script of the filters parses when
+    they come near: a thousand questions would make the page heavy.
+
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
     :param link: returns the address of a document, relative to the page.
@@ -141,7 +144,7 @@ def _section(
         items = "".join(_item(question, place, link) for question, place in of)
         parts.append(
             f'<div class="it-group" data-c="{escape(chapter)}"><h3>{escape(of[0][1].page)}</h3>'
-            f"<ul>{items}</ul></div>"
+            f"<noscript><ul>{items}</ul></noscript></div>"
         )
     return f'<section data-s="{escape(symptom.id)}">{"".join(parts)}</section>'
 
