@@ -107,7 +107,7 @@ def answered(
 ) -> str:
     """Return the questions as HTML, by symptom and, below it, by chapter.
 
-    Those of a chapter wait in a ``<noscript>``, as text, which the script of the filters parses when
+    Those of a chapter wait in a ``<noscript>``, as text, which the filters' script parses when
     they come near: a thousand questions would make the page heavy.
 
     :param found: the questions with the places that answer them.

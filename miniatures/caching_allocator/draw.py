@@ -29,7 +29,7 @@ def memory(
     scale = allocator.capacity / MiB
     count = max(rows, len(held))
     with style():
-        fig, ax = plt.subplots(figsize=(5.6, 0.36 * (count + 1) + 0.75))
+        fig, ax = plt.subplots(figsize=(4.95, 0.36 * (count + 1) + 0.75))
         for at, row in enumerate(held):
             for block in row:
                 _box(ax, at, (block.address - row[0].address) / MiB, block, scale, names or {})
@@ -170,7 +170,7 @@ def over_time(
     import matplotlib.pyplot as plt
 
     with style():
-        fig, ax = plt.subplots(figsize=(5.6, 3.2))
+        fig, ax = plt.subplots(figsize=(4.95, 3.2))
         values = [[size / MiB for size in sizes] for sizes in alive.values()]
         ax.stackplot(range(len(values[0])), *values, labels=list(alive), step="post",
                      colors=[COLOURS[role] for role in "abcdef"])  # fmt: skip
@@ -195,7 +195,7 @@ def stacked(rows: Mapping[str, Mapping[str, float]], **picture: Any) -> Display:
         dict.fromkeys(part for parts in rows.values() for part in parts), "abcdef", strict=False
     ))  # fmt: skip
     with style():
-        fig, ax = plt.subplots(figsize=(5.6, 0.5 * len(rows) + 0.9))
+        fig, ax = plt.subplots(figsize=(4.95, 0.5 * len(rows) + 0.9))
         for at, parts in enumerate(rows.values()):
             left = 0.0
             for part, size in parts.items():
