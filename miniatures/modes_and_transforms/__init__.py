@@ -1,4 +1,5 @@
 """What "Modes, subclasses, transforms" builds small, and what it watches PyTorch with.
 
 Mechanism: levels.
+Mechanism: derivatives.
 """
