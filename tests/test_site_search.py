@@ -39,7 +39,7 @@ WANTED = {
     "_call_impl": f"{MODULE}#excerpt-torch-nn-modules-module-Module-_call_impl",
     "register_full_backward_hook": f"{MODULE}#module-backward-hooks",
     "state_dict": f"{MODULE}#module-state-dict",
-    "zero_grad": "notebooks/optimizers#optim-grads",
+    "zero_grad": "notebooks/optimizers#excerpt-torch-optim-optimizer-Optimizer-zero_grad",
     "unscale": "notebooks/amp#excerpt-torch-amp-grad_scaler-GradScaler-unscale_",
     "dispatch key set": "notebooks/dispatcher#excerpt-c10-DispatchKeySet-remove",
     "TensorIterator": "notebooks/one-call#call-iterator",
@@ -51,7 +51,7 @@ WANTED = {
     "how a claim held": "book/how-to-read#read-claims",
     "foreach or fused optimizer": "notebooks/optimizers#optim-forms",
     "view size is not compatible with input tensor's size and stride": (
-        "notebooks/tensor#tensor-contiguous"
+        "notebooks/views-and-strides#views-view"
     ),
     "loss is NaN with autocast": "notebooks/amp#amp-which",
     "does backward inside backward deadlock": f"{ENGINE}#engine-reentrant",
