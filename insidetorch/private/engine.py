@@ -10,6 +10,8 @@ from insidetorch.private.name import Name
 _GRAPH_TASK_ID = Name("torch._C._current_graph_task_id")
 _CURRENT_NODE = Name("torch._C._current_autograd_node")
 _EXECUTION_ORDER = Name("torch._C._current_graph_task_execution_order")
+_KEEP_GRAPH = Name("torch._C._autograd._get_current_graph_task_keep_graph")
+_COMPILED_AUTOGRAD = Name("torch._dynamo.compiled_autograd._enable")
 _QUEUE_CALLBACK = Name("torch.autograd.Variable._execution_engine.queue_callback")
 
 
@@ -47,3 +49,28 @@ def queue_callback(callback: Callable[[], object]) -> None:
     raises RuntimeError. `DistributedDataParallel` finishes its reduction this way.
     """
     _QUEUE_CALLBACK.get()(callback)
+
+
+def keeps_graph() -> bool:
+    """Tell whether the backward pass that runs on this thread keeps what its nodes saved.
+
+    `torch._C._autograd._get_current_graph_task_keep_graph`, what was passed as `retain_graph`.
+    """
+    keeps: bool = _KEEP_GRAPH.get()()
+    return keeps
+
+
+def compiled_pass(backward: Callable[[], object]) -> list[Any]:
+    """Call `backward` under compiled autograd and return the graphs that it captured.
+
+    `torch._dynamo.compiled_autograd._enable`, with a compiler that runs each graph as it is.
+    """
+    graphs: list[Any] = []
+
+    def keep(graph: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    with _COMPILED_AUTOGRAD.get()(keep):
+        backward()
+    return graphs
