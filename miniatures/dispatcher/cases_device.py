@@ -1,0 +1,69 @@
+"""What a process of its own tries: a device's name, and a call after its library has gone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from insidetorch.private.name import Name
+from insidetorch.processes import run
+
+_LIBRARY: Any = torch.library.Library
+_UTILS: Any = torch.utils
+_REGISTER_DEVICE_MODULE = Name("torch._register_device_module")
+
+
+def of_a_device() -> tuple[dict[str, str], bool]:
+    """Return what a new process says to each try, and whether a last call ended it by a signal.
+
+    An empty text means that the try raised nothing. The last call is one of an operator that was
+    kept in a variable while its library went.
+    """
+    ended = run([sys.executable, "-m", "miniatures.dispatcher.cases_device"])
+    return json.loads(ended.stdout.splitlines()[0]), ended.returncode < 0
+
+
+def _error_of(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return ""
+
+
+def _tries() -> dict[str, str]:
+    library = _LIBRARY("named", "DEF")
+    library.define("op(Tensor x) -> Tensor")
+    rename = _UTILS.rename_privateuse1_backend
+    said = {"no module": _error_of(lambda: torch.empty(2, device="privateuseone"))}
+    rename("mine")
+    said["second name"] = _error_of(lambda: rename("other"))
+    for key in ("PrivateUse1", "mine", "MINE", "AutogradMINE"):
+        said[key] = _error_of(partial(library.impl, "op", _same, key, allow_override=True))
+    _REGISTER_DEVICE_MODULE.get()("mine", SimpleNamespace())
+    said["with a module"] = _error_of(lambda: torch.randn(2, device="mine"))
+    return said
+
+
+def _same(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def _call_what_is_gone() -> None:
+    library = _LIBRARY("gone", "DEF")
+    library.define("op(Tensor x) -> Tensor")
+    library.impl("op", _same, "CPU")
+    kept = torch.ops.gone.op
+    del library
+    kept(torch.ones(1))
+
+
+if __name__ == "__main__":
+    print(json.dumps(_tries()), flush=True)
+    _call_what_is_gone()
