@@ -47,7 +47,7 @@ def draw_doors(rows: Sequence[tuple[str, str, str, bool]], **picture: Any) -> Di
 
     :param rows: what stands there, what was seen there, in words, and whether Python can step in.
     """
-    width, row = 6.4, 0.52
+    width, row = 6.4, 0.43
     high = row * len(rows) + 0.1
     with style():
         fig, ax = _canvas(width, high)
@@ -97,7 +97,7 @@ def moment(at: Moment, among: Sequence[Moment]) -> Display:
 
 def wrapper(outer: Mapping[str, str], held: Mapping[str, str], **picture: Any) -> Display:
     """Draw a wrapper subclass: what the outside says of itself, and the tensor that it holds."""
-    width, row = 6.2, 0.3
+    width, row = 6.2, 0.26
     rows = max(len(outer), len(held))
     high = row * rows + 1.0
     with style():
@@ -158,7 +158,7 @@ def choose(found: Sequence[Wish], **picture: Any) -> Display:
     """Draw which hook to take for which wish, as a tree from left to right."""
     ink, soft = COLOURS["ink"], COLOURS["soft"]
     lines = [
-        "digraph { rankdir=LR; bgcolor=transparent; nodesep=0.08; ranksep=0.3;",
+        "digraph { rankdir=LR; bgcolor=transparent; nodesep=0.04; ranksep=0.3;",
         f'node [shape=box, style=rounded, fontsize=13, color="{soft}", fontcolor="{ink}", '
         'fontname="sans-serif", margin="0.1,0.04"];',
         f'edge [color="{soft}", arrowsize=0.6];',
