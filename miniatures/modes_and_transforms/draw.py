@@ -1,15 +1,13 @@
-"""Pictures of who steps in where: doors, levels, a wrapper, a Jacobian, and which hook to take."""
+"""Pictures of who steps in where: doors, levels, a wrapper, a Jacobian."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from insidetorch.display import Display
-from insidetorch.show.figures import COLOURS, PALETTE, figure, graph, style
+from insidetorch.show.figures import COLOURS, PALETTE, figure, style
 from miniatures.modes_and_transforms.watch import Moment
-from miniatures.modes_and_transforms.watch_wishes import Wish
 
 KINDS = {"Vmap": "a", "Grad": "b", "Jvp": "d"}
 """The colour of a level."""
@@ -47,7 +45,7 @@ def draw_doors(rows: Sequence[tuple[str, str, str, bool]], **picture: Any) -> Di
 
     :param rows: what stands there, what was seen there, in words, and whether Python can step in.
     """
-    width, row = 6.4, 0.52
+    width, row = 6.4, 0.43
     high = row * len(rows) + 0.1
     with style():
         fig, ax = _canvas(width, high)
@@ -97,7 +95,7 @@ def moment(at: Moment, among: Sequence[Moment]) -> Display:
 
 def wrapper(outer: Mapping[str, str], held: Mapping[str, str], **picture: Any) -> Display:
     """Draw a wrapper subclass: what the outside says of itself, and the tensor that it holds."""
-    width, row = 6.2, 0.3
+    width, row = 6.2, 0.26
     rows = max(len(outer), len(held))
     high = row * rows + 1.0
     with style():
@@ -152,29 +150,3 @@ def jacobian(rows: int, columns: int, **picture: Any) -> Display:
     alt = (f"A Jacobian with {rows} rows and {columns} columns: jacrev makes it row by row, "
            f"jacfwd column by column.")  # fmt: skip
     return figure(fig, alt=alt, **picture)
-
-
-def choose(found: Sequence[Wish], **picture: Any) -> Display:
-    """Draw which hook to take for which wish, as a tree from left to right."""
-    ink, soft = COLOURS["ink"], COLOURS["soft"]
-    lines = [
-        "digraph { rankdir=LR; bgcolor=transparent; nodesep=0.08; ranksep=0.3;",
-        f'node [shape=box, style=rounded, fontsize=13, color="{soft}", fontcolor="{ink}", '
-        'fontname="sans-serif", margin="0.1,0.04"];',
-        f'edge [color="{soft}", arrowsize=0.6];',
-        'root [label="Where do you\nwant to step in?"];',
-    ]
-    for n, about in enumerate(dict.fromkeys(each.about for each in found)):
-        colour = COLOURS["abcd"[n]]
-        label = about.replace(" that ", "\nthat ").replace(" a certain", "\na certain")
-        label = label.replace(" in a block", "\nin a block").replace(" of a model", "\nof a model")
-        lines.append(f'b{n} [label="{label}", color="{colour}", penwidth=2]; root -> b{n};')
-        for m, each in enumerate(each for each in found if each.about == about):
-            hook = escape(each.hook)
-            lines.append(
-                f"l{n}{m} [label=<{escape(each.wish)}<br/><b>{hook}</b>>, "
-                f'color="{colour}"]; b{n} -> l{n}{m};'
-            )
-    lines.append("}")
-    said = "; ".join(f"{each.about}: {each.wish}: {each.hook}" for each in found)
-    return graph("\n".join(lines), alt=f"{said}.", **picture)

@@ -34,14 +34,16 @@ def stages(caption: str, name: str) -> Display:
         chain = " -> ".join(f"{key}{at}" for at in range(len(rows)))
         return (
             f'subgraph cluster_{key} {{ label="{title}"; color="{COLOURS["line"]}"; '
-            f'fontcolor="{COLOURS["ink"]}"; {boxes} {chain}; }}'
+            f'fontcolor="{COLOURS["ink"]}"; {boxes} {chain} [weight=9]; }}'
         )
 
     source = (
-        'digraph { rankdir=TB; ranksep=0.16; node [shape=box, margin="0.1,0.04"]; '
+        "digraph { rankdir=TB; ranksep=0.16; nodesep=0.5; splines=line; "
+        'node [shape=box, margin="0.1,0.04"]; '
         f'call [label="torch.add(a, b)", shape=plain]; '
         f"{cluster('p', 'the plan: no number is read', plan, 'a')} "
-        f"{cluster('l', 'the loop', loop, 'c')} call -> p0; p3 -> l0; }}"
+        f"{cluster('l', 'the loop', loop, 'c')} call -> p0; p0 -> l0 [style=invis]; "
+        "p3:e -> l0:w [constraint=false]; }"
     )
     said = "; ".join(f"{head}: {says}" for head, says, _ in [*plan, *loop])
     return graph(source, alt=f"Four steps of a plan, then three of a loop. {said}.",
