@@ -61,9 +61,10 @@ def segment_page(snapshot: Mapping[str, Any]) -> str:
 def record_memory(enabled: str | None = "all") -> None:
     """Begin to keep the history of the CUDA allocator, or end it with None.
 
-    `torch.cuda.memory._record_memory_history`.
+    `torch.cuda.memory._record_memory_history`, with the frames of Python alone: to look up those
+    of C++ may take minutes.
     """
-    _RECORD.get()(enabled)
+    _RECORD.get()(enabled, stacks="python")
 
 
 def device_snapshot() -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from insidetorch.private.allocator import set_allocator
+from miniatures.import_torch.watch import fresh
 
 USES = {
     "expandable_segments": ("segments that grow", "fragmentation; sizes that change"),
@@ -41,18 +43,29 @@ def parsed() -> dict[str, str]:
 
     An empty text: it is read by the CUDA part, which a CPU build lacks, or not known.
     """
-    said = {}
-    for key in USES:
-        text = refusal(f"{key}:nonsense")
-        said[key] = "" if text.startswith("Unrecognized") else text
-    return said
+    texts = refusals([f"{key}:nonsense" for key in USES])
+    return {key: "" if text.startswith("Unrecognized") else text
+            for key, text in zip(USES, texts, strict=True)}  # fmt: skip
+
+
+def refusals(settings: Sequence[str], **env: str) -> list[str]:
+    """Return what a new process says to each of the settings, given to it in this order.
+
+    The settings of this process stay as they are.
+
+    :param env: variables of the environment of the new process.
+    """
+    program = f"import json\nfrom {__name__} import refusal\n"
+    program += f"print(json.dumps([refusal(each) for each in {list(settings)!r}]))"
+    found: list[str] = fresh(program, **env)
+    return found
 
 
 def refusal(settings: str) -> str:
-    """Return why the parser refuses settings, or an empty text."""
+    """Give this process settings; return why its parser refuses them, or an empty text."""
     try:
         set_allocator(settings)
-    except ValueError as error:
+    except (RuntimeError, ValueError) as error:
         return str(error).splitlines()[0]
     return ""
 

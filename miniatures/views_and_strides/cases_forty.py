@@ -60,6 +60,13 @@ FORTY: Mapping[str, Callable[[Tensor], Any]] = {
 }
 """Names as they are typed, and the calls."""
 
+SOME = (
+    "x.contiguous()", "x.t()", "x.expand(2, 4, 6)", "x.view(torch.int16)", "x.view(4, 2, 3)",
+    "x.view(24)", "x.reshape(24)", "x.flatten()", "x[[0, 1, 2, 3]]", "x.flip(0)", "x.repeat(1, 1)",
+    "x.roll(0)",
+)  # fmt: skip
+"""Those of the forty that are seen first."""
+
 KERNELS: Mapping[str, Callable[[Tensor, Tensor], Any]] = {
     "x + x": lambda x, w: x + x,
     "x.sum(0)": lambda x, w: x.sum(0),
