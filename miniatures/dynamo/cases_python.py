@@ -279,9 +279,9 @@ PROGRAMS: dict[str, tuple[tuple[int, int], Callable[[Tensor], Any]]] = {
     "a list that grows while you go through it": (ALWAYS, grows),
     "a generator that is used inside, with `send`": (ALWAYS, sends),
     "`itertools`, `functools.reduce`": (ALWAYS, iterates),
-    "`sorted`, `map`, `filter`": (ALWAYS, lambda x: x * sum(
+    "`sorted`, `map`, `filter`": ((2, 13), lambda x: x * sum(
         sorted(map(abs, filter(None, [3, 1, 0])), reverse=True))),
-    "f-strings, `re.match`": (ALWAYS, lambda x: (
+    "f-strings, `re.match`": ((2, 13), lambda x: (
         x * len(f"{x.shape[0]:>5}") if re.match("a", "a") else x)),
     "`inspect.signature`": (ALWAYS, lambda x: x * len(inspect.signature(Thing.scale).parameters)),
     "`weakref.ref`": (ALWAYS, lambda x: x * 2 if weakref.ref(thing)() is thing else x),
