@@ -11,6 +11,7 @@ import torch._dynamo.decorators
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
+mark_static = dynamo.mark_static  # says of a size that it is a constant
 maybe_mark_dynamic = dynamo.maybe_mark_dynamic  # as `mark_dynamic`, and no error if it cannot
 mark_unbacked = dynamo.decorators.mark_unbacked  # a size about which nothing may be asked
 nonstrict_trace = dynamo.nonstrict_trace  # puts a call into the graph unread
