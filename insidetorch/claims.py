@@ -41,10 +41,10 @@ class Outcome:
 
 
 OUTCOMES = {
-    "confirmed": Outcome("Confirmed", "still so", "it holds on this release.", "--it-good"),
+    "confirmed": Outcome("Confirmed", "still true", "it holds on this release.", "--it-good"),
     "since": Outcome(
-        "True since", "so since a later release",
-        "it was not so when it was written, and is since the named release.",
+        "True since", "true since a later release",
+        "it was not true when it was written, and is since the named release.",
         "--it-a", "since", "names the first release in which the sentence is true",
     ),
     "half": Outcome(
@@ -53,7 +53,7 @@ OUTCOMES = {
         "--it-d", "now", "says what holds and what does not",
     ),
     "depends": Outcome(
-        "It depends", "so or not, as it depends",
+        "It depends", "it depends",
         "it holds under a condition that it does not name; the verdict does.",
         "--it-b", "on", "says what it depends on", "On:",
     ),
@@ -63,11 +63,11 @@ OUTCOMES = {
         "--it-soft", "takes", "says what it would take to know", "To know, it would take:",
     ),
     "until": Outcome(
-        "True until", "so until a later release", "it was true up to the named release.",
+        "True until", "no longer true", "it was true up to the named release.",
         "--it-note", "until", "names the last release in which the sentence was true",
     ),
     "refuted": Outcome(
-        "Refuted", "not so",
+        "Refuted", "not true",
         "it does not hold on this release. What happens instead is said below it.", "--it-bad",
     ),
 }  # fmt: skip

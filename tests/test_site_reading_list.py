@@ -302,7 +302,7 @@ class TestVerdicts:
         drawn = soup_of(verdicts.survival(found))
         label = drawn.select_one("svg")["aria-label"]
         assert label.startswith("2 of 3 settled sentences")
-        assert "2017: 1 not so; 2019: 1 so until a later release." in label
+        assert "2017: 1 not true; 2019: 1 no longer true." in label
         assert len(drawn.select("rect")) == 2
         assert [text.get_text() for text in drawn.select("text:not(.it-count)")] == [
             "’17",

@@ -38,7 +38,10 @@ def draw(path: Path, title: str, says: str, source: Path, ledger: Ledger) -> Non
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, SIZE[0]), ylim=(SIZE[1], 0))
     axes.set_axis_off()
     wrong = sum(counts[kind] for kind in landing.NOT_SO)
-    found = f"Of {counts.total()} sentences that circulate,\n{wrong} are not so on torch {torch}."
+    found = (
+        f"Of {counts.total()} common sentences about PyTorch,\n"
+        f"{wrong} are not true, or no longer, on torch {torch}."
+    )
     for y, text, size, weight in (
         (90, title, 52, "bold"), (235, says, 27, "normal"), (400, found, 31, "bold"),
     ):  # fmt: skip

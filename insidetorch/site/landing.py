@@ -30,7 +30,7 @@ def counts(source: Path, ledger: Ledger) -> tuple[Counter[str], str]:
 
 
 def finding(page: PageContext) -> str:
-    """Return how many of the sentences that circulate are not so, with all outcomes as a bar."""
+    """Return how many of the sentences that circulate are not true, with all outcomes as a bar."""
     if page.ledger is None:
         return NO_LEDGER
     of, torch = counts(page.source, page.ledger)
@@ -46,8 +46,9 @@ def finding(page: PageContext) -> str:
         for kind, one in there
     )
     return (
-        f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> sentences that circulate '
-        f"about PyTorch, <strong>{wrong}</strong> are not so on torch {escape(torch)}. "
+        f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> common sentences '
+        f"about PyTorch, <strong>{wrong}</strong> are not true, or no longer, on torch "
+        f"{escape(torch)}. "
         f"{linked(goal, 'See all of them')}.</p>"
         f'<div class="it-shares" aria-hidden="true">{bar}</div><ul class="it-key">{key}</ul></div>'
     )

@@ -117,7 +117,7 @@ def counted_on(found: Sequence[Settled]) -> str:
 
 
 def survival(found: Sequence[Settled]) -> str:
-    """Return the figure: for each year, how many of its sentences are still so."""
+    """Return the figure: for each year, how many of its sentences are still true."""
     dated = [(one.year, one.outcome) for one in found if one.year is not None]
     years: dict[int, Counter[str]] = {}
     for year, outcome in dated:
