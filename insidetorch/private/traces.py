@@ -12,7 +12,7 @@ from insidetorch.private.profiler import _PROFILER_CONFIG, _profile
 def _list() -> object:
     from torch.autograd.profiler_util import EventList
 
-    return EventList()
+    return EventList()  # type: ignore[no-untyped-call]
 
 
 _PARSE = Name("torch.autograd.profiler.profile._parse_kineto_results", _profile)
@@ -55,11 +55,12 @@ def device_events(described: Sequence[Mapping[str, Any]]) -> Any:
 
     :param described: for each event, what the methods of Kineto's event return, by name.
     """
-    from torch.autograd.profiler_util import EventList
+    from torch.autograd import profiler_util
 
+    lists: Any = profiler_util.EventList
     profile: Any = _profile()
     profile.use_device = "cuda"
-    events: Any = EventList(
+    events: Any = lists(
         _PARSE.of(profile)(_Result([_Raw(values) for values in described])), use_device="cuda"
     )
     _BUILD_TREE.of(events)()

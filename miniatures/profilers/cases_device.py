@@ -1,4 +1,4 @@
-"""A few lines with work on a GPU, described event by event as a profiler writes them; not measured."""
+"""A few lines with work on a GPU, described event by event, and not measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-_DEVICE: Any = torch.autograd.DeviceType
+_DEVICE: Any = torch.autograd.DeviceType  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Pictures of traces: lanes of lines, the stack that nests them, memory, steps, what options add."""
+"""Pictures of traces: lanes of lines, the stack that nests them, memory, steps, bars."""
 
 from __future__ import annotations
 
