@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
 from typing import Any
 
 import torch
@@ -10,6 +12,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.profiler import profile, record_function
 from torch.utils.data import DataLoader, Dataset
+
+from miniatures.profilers.reading import Node, tree
+from miniatures.profilers.tracer import Tracer
+from miniatures.profilers.watch import observing
 
 STEPS = 3
 
@@ -120,6 +126,15 @@ def trace(name: str) -> Any:
     with profile(record_shapes=True) as seen:
         run()
     return seen
+
+
+def ticked(name: str) -> list[Node]:
+    """Return the lines of one of the programs by a clock that counts notes, not time."""
+    run = PROGRAMS[name]()
+    run()
+    with observing(Tracer(clock=partial(next, count(0, 1000)))) as tracer:
+        run()
+    return tree(tracer.chrome())
 
 
 def counts(seen: Any, of: str) -> list[int]:

@@ -32,12 +32,14 @@ class Bar:
 
 def lanes(
     bars: Sequence[Bar], arrows: Sequence[tuple[int, int]] = (), *, alt: str, axis: str = "µs",
-    key: Mapping[str, str] | None = None, width: float = 5.0, **picture: Any,
+    key: Mapping[str, str] | None = None, width: float = 4.7, apart: float = 0.5,
+    **picture: Any,
 ) -> Display:  # fmt: skip
     """Draw lines in lanes over time, deeper ones below, and arrows from one line to another.
 
     :param arrows: places in `bars`, from and to.
     :param key: what the colours mean, by role.
+    :param apart: room between two lanes, in levels.
     """
     import matplotlib.pyplot as plt
     from matplotlib.patches import Patch
@@ -47,7 +49,7 @@ def lanes(
     tops, top = {}, 0.0
     for lane in order:
         tops[lane] = top
-        top += deep[lane] + 0.5
+        top += deep[lane] + apart
     last = max(bar.end for bar in bars)
     with style():
         fig, ax = plt.subplots(figsize=(width, 0.3 * top + (0.95 if key else 0.55)))
@@ -57,7 +59,7 @@ def lanes(
                     facecolor="none" if bar.faint else COLOURS[bar.role],
                     edgecolor=COLOURS[bar.role], linewidth=0.8)  # fmt: skip
             room = int((bar.end - bar.start) / last * width * 10.5)
-            if room >= min(len(bar.name), 4):
+            if bar.name and room >= min(len(bar.name), 4):
                 name = bar.name if len(bar.name) <= room else bar.name[: room - 1] + "…"
                 ax.text((bar.start + bar.end) / 2, low + 0.5, name, ha="center", va="center",
                         fontsize=10, color=COLOURS["ink" if bar.faint else "pane"])  # fmt: skip
@@ -68,7 +70,7 @@ def lanes(
                         arrowprops={"arrowstyle": "->", "color": COLOURS["ink"],
                                     "linewidth": 1.1})  # fmt: skip
         ax.set_yticks([tops[lane] + deep[lane] / 2 for lane in order], order)
-        ax.set(xlim=(0, last), ylim=(top - 0.4, -0.1), xlabel=axis)
+        ax.set(xlim=(0, last), ylim=(top - apart + 0.1, -0.1), xlabel=axis)
         ax.grid(visible=False)
         if key:
             ax.legend(handles=[Patch(facecolor=COLOURS[role], label=said)
@@ -98,15 +100,20 @@ def device(parts: Sequence[Part], **picture: Any) -> Display:
     return lanes(bars, arrows, alt=f"{said}. Arrows lead from a call to its work.", **picture)
 
 
-def nested(nodes: Sequence[Node], lane: str = "CPU", **picture: Any) -> Display:
-    """Draw a tree as it hangs in time."""
+def nested(nodes: Sequence[Node], *, deepest: int = 9, **picture: Any) -> Display:
+    """Draw a tree as it hangs in time.
+
+    :param deepest: how many levels are drawn.
+    """
     first = min(node.start for node in nodes)
     bars = [
-        Bar(lane, node.name.split("::")[-1], node.start - first, node.end - first, node.depth,
+        Bar("", node.name.split("::")[-1], node.start - first, node.end - first, node.depth,
             "abcdef"[node.depth % 6])
         for node in nodes
+        if node.depth < deepest
     ]  # fmt: skip
-    alt = ", ".join(f"{node.name} at depth {node.depth}" for node in nodes)
+    outer = [node for node in nodes if node.depth < deepest][:40]
+    alt = ", ".join(f"{node.name} at depth {node.depth}" for node in outer)
     return lanes(bars, alt=f"Lines in time: {alt}.", **picture)
 
 
@@ -126,7 +133,8 @@ def nesting(nodes: Sequence[Node]) -> list[tuple[Display, str]]:
         inside.append(node)
         bars = [
             Bar("stack" if one in inside else "done" if order.index(one) <= at else "later",
-                one.name.split("::")[-1], one.start - first, one.end - first,
+                one.name.split("::")[-1] if one in inside else "",
+                one.start - first, one.end - first,
                 inside.index(one) if one in inside else 0,
                 "a" if one in inside else "c", one not in inside)
             for one in order
@@ -151,13 +159,13 @@ def links(events: Sequence[Any], **picture: Any) -> Display:
     innermost = [e for e in order if not any(c in numbered for c in e.cpu_children)]
     for place, event in enumerate(innermost):
         back = event.name.endswith("Backward0")
-        short = event.name.split("::")[-1].replace("Backward0", "Back")
+        short = event.name.split("::")[-1].replace("Backward0", "′")
         at[event.sequence_nr, back] = place
         bars.append(Bar("backward" if back else "forward", short, place, place + 1, 0,
                         "b" if back else "a"))  # fmt: skip
     arrows = [(at[n, False], at[n, True]) for n in made if (n, False) in at and (n, True) in at]
     said = "; ".join(f"{bars[a].name} made {bars[b].name}" for a, b in arrows)
-    return lanes(bars, arrows, alt=f"{said}.", axis="lines in their order", **picture)
+    return lanes(bars, arrows, alt=f"{said}.", axis="lines in their order", apart=1.6, **picture)
 
 
 def strip(states: Sequence[str], at: int, roles: Mapping[str, str], alt: str) -> Display:
@@ -197,7 +205,7 @@ def memory(rows: Sequence[tuple[str, int]], **picture: Any) -> Display:
         total += size
         totals.append(total)
     with style():
-        fig, ax = plt.subplots(figsize=(5.0, 0.28 * len(rows) + 0.8))
+        fig, ax = plt.subplots(figsize=(4.7, 0.28 * len(rows) + 0.8))
         for at, (_, size) in enumerate(rows):
             ax.barh(at, size, height=0.7, color=COLOURS["a" if size > 0 else "b"])
         ax.plot(totals, range(len(rows)), color=COLOURS["c"], marker="o", markersize=4)
@@ -213,7 +221,7 @@ def bars(values: Mapping[str, float], unit: str, **picture: Any) -> Display:
     import matplotlib.pyplot as plt
 
     with style():
-        fig, ax = plt.subplots(figsize=(5.0, 0.34 * len(values) + 0.8))
+        fig, ax = plt.subplots(figsize=(4.7, 0.34 * len(values) + 0.8))
         for at, value in enumerate(values.values()):
             ax.barh(at, value, height=0.66, color=COLOURS["a"])
             ax.text(value, at, f" {value:,.0f}", va="center", fontsize=10)

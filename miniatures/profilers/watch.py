@@ -42,6 +42,44 @@ extern "C" void unwatch(uint64_t handle) { at::removeCallback(handle); }
 """
 """All of the C++: two functions that hand on what `RecordFunction` says."""
 
+TWO_PROFILES = """
+import json, torch
+from torch.profiler import profile
+x = torch.ones(4)
+try:
+    with profile() as outer:
+        with profile() as inner:
+            x.add(x)
+        x.mul(x)
+    print(json.dumps([len(outer.events()), len(inner.events())]))
+except RuntimeError as error:
+    print(json.dumps(str(error)))
+"""
+"""A program with one profile in another; it prints the events of both, or the error."""
+
+RECORDED = """
+import json, tempfile, torch
+from pathlib import Path
+from torch.profiler import ExecutionTraceObserver, profile
+layer, x = torch.nn.Linear(4, 3), torch.ones(2, 4)
+layer(x).relu().sum().backward()
+with tempfile.TemporaryDirectory() as folder:
+    path = str(Path(folder, "et.json"))
+    observer = ExecutionTraceObserver().register_callback(path)
+    with profile(execution_trace_observer=observer) as seen:
+        layer(x).relu().sum().backward()
+    nodes = json.loads(Path(path).read_text())["nodes"]
+    seen.export_chrome_trace(str(Path(folder, "k.json")))
+    lines = json.loads(Path(folder, "k.json").read_text())["traceEvents"]
+by_id = {node["id"]: node for node in nodes}
+nodes = [n for n in sorted(nodes, key=lambda n: n["id"]) if "pytorch|" not in n["name"]]
+lines = [e for e in lines if e.get("cat") in ("cpu_op", "user_annotation")]
+print(json.dumps({"nodes": [n["name"] for n in nodes],
+    "lines": [e["name"] for e in sorted(lines, key=lambda e: (e["ts"], -e["dur"]))],
+    "addmm": next(n for n in nodes if n["name"] == "aten::addmm")["inputs"]}))
+"""
+"""A step under the profiler and the execution trace's observer; it prints the names of both."""
+
 _BEGIN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int, ctypes.c_int64)
 _END = ctypes.CFUNCTYPE(None)
 
