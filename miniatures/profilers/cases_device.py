@@ -56,7 +56,7 @@ def raw(parts: list[Part]) -> list[dict[str, Any]]:
         found.append({
             "name": part.name, "start_ns": int(part.start * 1000), "end_ns": int(part.end * 1000),
             "correlation_id": 1000 + place if linked else part.number,
-            "linked_correlation_id": part.number if linked else 0,
+            "linked_correlation_id": part.number if linked else 0, "external_id": part.number,
             "device_type": _DEVICE.CUDA if part.lane == "GPU" else _DEVICE.CPU,
             "start_thread_id": 1, "end_thread_id": 1, "device_index": 0,
             "device_resource_id": 7 if part.lane == "GPU" else 1,
