@@ -15,14 +15,13 @@ _SAYS = {"call": "calls", "wait": "waits", "host": "own work", "kernel": "kernel
 _SIGNS = {"wait": "///", "host": ".."}
 
 
-def lanes(runs: Mapping[str, Program], *, arrows: bool = True, failed: str = "", raises: int = -1,
-          **picture: Any) -> Display:  # fmt: skip
+def lanes(runs: Mapping[str, Program], *, arrows: bool = True,
+          outlined: Mapping[str, Sequence[int]] | None = None, **picture: Any) -> Display:  # fmt: skip
     """Draw programs, each as a row for the CPU and one for each stream, over time.
 
     Arrows show what a stream's step waits for in another stream; steps in a race have an outline.
 
-    :param failed: the name of a kernel that fails.
-    :param raises: the number of the call that reports it.
+    :param outlined: numbers of further steps that have an outline, by program.
     """
     import matplotlib.pyplot as plt
     from matplotlib.patches import Patch
@@ -37,8 +36,9 @@ def lanes(runs: Mapping[str, Program], *, arrows: bool = True, failed: str = "",
                                               for s in (a, b)}  # fmt: skip
             for step in run.steps:
                 at = rows.index((title, step.lane))
-                bad = step.name == failed or step.number == raises or step.number in racing
-                _box(ax, at, step, when[step.number], whole, bad=bad)
+                bad = step.number in racing or step.number in (outlined or {}).get(title, ())
+                shown = (_stands(run.steps, step, when), when[step.number][1])
+                _box(ax, at, step, shown, whole, bad=bad)
                 if arrows and step.lane != CPU:
                     _arrows(ax, rows, title, run.steps, step, when)
         ax.set_yticks(range(len(rows)), [
@@ -53,6 +53,13 @@ def lanes(runs: Mapping[str, Program], *, arrows: bool = True, failed: str = "",
     return figure(fig, alt=in_words(runs), **picture)
 
 
+def _stands(steps: Sequence[Step], step: Step, when: list[tuple[float, float]]) -> float:
+    """Return when a step begins; of a wait, when the CPU begins to stand still for it."""
+    if step.kind != "wait":
+        return when[step.number][0]
+    return max((when[n][1] for n in step.after if steps[n].lane == CPU), default=0.0)
+
+
 def _lanes(steps: Sequence[Step]) -> list[str]:
     used = dict.fromkeys(step.lane for step in steps)
     return [CPU, *(lane for lane in used if lane != CPU)]
@@ -64,7 +71,7 @@ def _box(ax: Any, at: int, step: Step, when: tuple[float, float], whole: float, 
     ax.barh(at, wide, left=when[0], height=0.6, color=COLOURS[_ROLES[step.kind]],
             hatch=_SIGNS.get(step.kind, ""), edgecolor=COLOURS["f" if bad else "pane"],
             linewidth=2.4 if bad else 0.6, zorder=3 if bad else 2)  # fmt: skip
-    if step.kind != "call" and step.name != "…" and wide / whole > 0.024 * len(step.name):
+    if step.kind not in ("call", "wait") and wide / whole > 0.024 * len(step.name):
         ax.text(when[0] + wide / 2, at, step.name, ha="center", va="center", fontsize=10,
                 color=COLOURS["pane"], zorder=4)  # fmt: skip
 
@@ -86,7 +93,7 @@ def in_words(runs: Mapping[str, Program]) -> str:
         when = times(run.steps)
         said = [f"{step.name} on {step.lane} from {when[step.number][0]:g} to "
                 f"{when[step.number][1]:g} µs" for step in run.steps
-                if step.kind != "call" and step.name != "…"]  # fmt: skip
+                if step.kind != "call"]  # fmt: skip
         found = [f"{a.name} and {b.name} race on {name}" for a, b, name in races(run.steps)]
         parts.append(f"{title or 'The program'}: " + ", ".join([*said, *found]))
     return "; ".join(parts) + "."

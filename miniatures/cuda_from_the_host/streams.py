@@ -75,7 +75,7 @@ class Program:
         behind = self.ends.get(stream, frozenset())
         self.ends[stream] = self._add(name, stream, kind, takes, behind | self.cpu, reads, writes)
         if self.blocking and kind == "kernel":
-            self._call("…", "wait", self.ends[stream])
+            self._call(f"wait for {name}", "wait", self.ends[stream])
 
     def record(self, event: str, stream: str = MAIN) -> None:
         """Put a mark behind what the stream holds by now; the event's older mark is forgotten."""
@@ -110,7 +110,7 @@ class Program:
         """
         self.kernel(name, takes, stream, reads=reads, writes=writes, kind="copy")
         if not (pinned and non_blocking):
-            self._call("…", "wait", self.ends[stream])
+            self._call(f"wait for {name}", "wait", self.ends[stream])
 
     def item(self, tensor: str, stream: str = MAIN) -> None:
         """Fetch a number: a copy of a few bytes into ordinary memory, and a wait for its stream."""
