@@ -1,4 +1,4 @@
-"""Pictures of programs: who is busy when, the order of steps line by line, and who waits for what."""
+"""Pictures of programs: who is busy when, the order of steps line by line, who waits for what."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from miniatures.cuda_from_the_host.streams import CPU, MAIN, Program, Step
 
 _ROLES = {"call": "a", "wait": "b", "host": "e", "kernel": "c", "copy": "d"}
 _SAYS = {"call": "calls", "wait": "waits", "host": "own work", "kernel": "kernel", "copy": "copy"}
+_ARROW = {"arrowstyle": "->", "color": COLOURS["ink"], "lw": 1.3}
 _SIGNS = {"wait": "///", "host": ".."}
 
 
-def lanes(runs: Mapping[str, Program], *, arrows: bool = True,
-          outlined: Mapping[str, Sequence[int]] | None = None, **picture: Any) -> Display:  # fmt: skip
+def lanes(
+    runs: Mapping[str, Program], *, arrows: bool = True,
+    outlined: Mapping[str, Sequence[int]] | None = None, **picture: Any,
+) -> Display:  # fmt: skip
     """Draw programs, each as a row for the CPU and one for each stream, over time.
 
     Arrows show what a stream's step waits for in another stream; steps in a race have an outline.
@@ -41,8 +44,10 @@ def lanes(runs: Mapping[str, Program], *, arrows: bool = True,
                 _box(ax, at, step, shown, whole, bad=bad)
                 if arrows and step.lane != CPU:
                     _arrows(ax, rows, title, run.steps, step, when)
-        ax.set_yticks(range(len(rows)), [
-            f"{title}: {lane}" if title and lane == CPU else lane for title, lane in rows])  # fmt: skip
+        ax.set_yticks(
+            range(len(rows)),
+            [f"{title}: {lane}" if title and lane == CPU else lane for title, lane in rows],
+        )
         ax.set(xlim=(0, whole), ylim=(len(rows) - 0.45, -0.6), xlabel="time →")
         ax.set_xticks([])
         ax.grid(visible=False)
@@ -81,9 +86,9 @@ def _arrows(ax: Any, rows: list[tuple[str, str]], title: str, steps: Sequence[St
     for number in step.after:
         other = steps[number]
         if other.lane not in (CPU, step.lane):
-            ax.annotate("", xy=(when[step.number][0], rows.index((title, step.lane))),
-                        xytext=(when[number][1], rows.index((title, other.lane))), zorder=5,
-                        arrowprops={"arrowstyle": "->", "color": COLOURS["ink"], "lw": 1.4})  # fmt: skip
+            start = (when[number][1], rows.index((title, other.lane)))
+            end = (when[step.number][0], rows.index((title, step.lane)))
+            ax.annotate("", xy=end, xytext=start, zorder=5, arrowprops=_ARROW)
 
 
 def in_words(runs: Mapping[str, Program]) -> str:
@@ -150,12 +155,12 @@ def _graph(run: Program, streams: Sequence[str], columns: int) -> Display:
                           "edgecolor": COLOURS["f" if bad else _ROLES[step.kind]]})  # fmt: skip
         for late in shown:
             for early in shown:
-                direct = early.number in certain[late.number] and not any(
-                    early.number in certain[n] and n in certain[late.number] for n in place)  # fmt: skip
-                if direct:
-                    ax.annotate("", xy=(place[late.number] - 0.33, rows.index(late.lane)),
-                                xytext=(place[early.number] + 0.33, rows.index(early.lane)),
-                                arrowprops={"arrowstyle": "->", "color": COLOURS["ink"]})  # fmt: skip
+                known = certain[late.number]
+                between = any(n in known and early.number in certain[n] for n in place)
+                if early.number in known and not between:
+                    start = (place[early.number] + 0.33, rows.index(early.lane))
+                    end = (place[late.number] - 0.33, rows.index(late.lane))
+                    ax.annotate("", xy=end, xytext=start, arrowprops=_ARROW)
         for event, mark in run.marks.items():
             for number in mark & place.keys():
                 at = rows.index(run.steps[number].lane)

@@ -103,7 +103,8 @@ class Program:
             self._call("synchronize", "wait", frozenset().union(*on))
 
     def copy(self, name: str, takes: float, stream: str = MAIN, *, reads: str = "",
-             writes: str = "", pinned: bool = False, non_blocking: bool = False) -> None:  # fmt: skip
+             writes: str = "", pinned: bool = False,
+             non_blocking: bool = False) -> None:  # fmt: skip
         """Copy between the CPU and a GPU: the call returns at once if both options are given.
 
         Otherwise it waits: PyTorch does for a blocking copy, the driver for ordinary memory.

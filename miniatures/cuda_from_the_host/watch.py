@@ -1,4 +1,4 @@
-"""What the installed headers and a pretended GPU tell of waits, and which lines look at values."""
+"""What the installed headers and a pretended GPU tell of waits; which lines look at values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+
 from insidetorch import private
 from miniatures.cuda_from_the_host.order import before
 from miniatures.cuda_from_the_host.streams import CPU, MAIN, Program
-from torch import Tensor
 
 _WAIT = re.compile(r"\bcuda(?:Device|Stream|Event)Synchronize(?=\()")
 _FUNCTION = re.compile(r"(\w+)\([^;{}()]*\)\s*(?:const\s*)?(?:noexcept\s*)?(?:override\s*)?\{")
+_NO_FUNCTION = ("if", "for", "while", "switch", "C10_UNLIKELY")
 
 
 def waits_in_headers() -> list[tuple[str, str, str, bool]]:
@@ -28,8 +30,8 @@ def waits_in_headers() -> list[tuple[str, str, str, bool]]:
         for file in sorted((include / folder).rglob("*.*h")):
             code = re.sub(r"//.*", "", file.read_text(encoding="utf-8"))
             for wait in _WAIT.finditer(code):
-                inside = [f for f in _FUNCTION.finditer(code, 0, wait.start())
-                          if f[1] not in ("if", "for", "while", "switch", "C10_UNLIKELY")]  # fmt: skip
+                heads = _FUNCTION.finditer(code, 0, wait.start())
+                inside = [head for head in heads if head[1] not in _NO_FUNCTION]
                 body = code[inside[-1].start() : wait.start()]
                 found.append((file.name, inside[-1][1], wait[0], "warn_or_error_on_sync" in body))
     return found
@@ -86,7 +88,7 @@ LOOKS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "binary_cross_entropy": lambda index, table: F.binary_cross_entropy(table - 3, table),
     "multinomial": lambda index, table: torch.multinomial(table - 2, 1),
 }
-"""Lines that are wrong because of the numbers in their tensors: an index of 11 among 10, and such."""
+"""Lines that are wrong because of the numbers in their tensors, such as an index of 11 among 10."""
 
 
 def said(name: str, device: str) -> str:
