@@ -1,4 +1,4 @@
-"""What a GPU does with a program: when its kernels ran, and whether a call came back before the GPU."""
+"""What a GPU does with a program: when its kernels ran, and whether a call waited for them."""
 
 from __future__ import annotations
 
