@@ -1,0 +1,4 @@
+"""What "Data and randomness" builds small, and what it watches PyTorch with.
+
+Mechanism: generators, loader.
+"""
