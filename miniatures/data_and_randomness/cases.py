@@ -137,10 +137,10 @@ class LoaderCase:
 
 
 def loader_case(seed: int, workers: int | None = None) -> LoaderCase:
-    """Return random options; one of four has workers, unless `workers` says how many."""
+    """Return random options; three of twenty have workers, unless `workers` says how many."""
     choice = random.Random(seed)
     if workers is None:
-        workers = choice.choice([0] * 9 + [1, 2, 3])
+        workers = choice.choice([0] * 17 + [1, 2, 3])
     return LoaderCase(
         seed=choice.randrange(2**40), length=choice.randrange(1, 24), size=choice.randrange(1, 6),
         shuffle=choice.random() < 0.6, drop_last=choice.random() < 0.3, workers=workers,

@@ -35,7 +35,6 @@ def _passes() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "a worker that is killed", lambda: list(loader(Broken(kills=5)))
     yield "persistent workers, dropped", lasting
     yield "a stream", lambda: list(loader(Stream(8)))
-    yield "workers by spawn", lambda: list(loader(Broken(), multiprocessing_context="spawn"))
 
 
 def _main() -> None:
