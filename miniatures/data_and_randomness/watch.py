@@ -1,4 +1,4 @@
-"""Watches PyTorch's generators and loaders: small datasets, what a call draws, what stays behind."""
+"""Watches PyTorch's generators and loaders: what a call draws, who loads, what stays behind."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def left_behind() -> dict[str, int]:
     links = []
     for place in Path("/proc/self/fd").iterdir():
         try:
-            links.append(os.readlink(place))
+            links.append(str(place.readlink()))
         except OSError:
             continue  # the descriptor of the folder itself
     return {

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from torch.utils.data import DataLoader
@@ -46,13 +47,13 @@ def _main() -> None:
         except (KeyError, RuntimeError) as error:
             said = f"{type(error).__name__}: {error}"
         after = left_behind()
-        own = [each for each in os.listdir("/dev/shm") if each.startswith(f"torch_{os.getpid()}_")]
+        own = list(Path("/dev/shm").glob(f"torch_{os.getpid()}_*"))
         rows.append(
             {
                 "name": name,
                 "said": said,
                 "files": len(own),
-                "folders": [each for each in os.listdir(tempfile.gettempdir())],
+                "folders": len(list(Path(tempfile.gettempdir()).iterdir())),
                 **{kind: after[kind] - before[kind] for kind in after},
             }
         )
