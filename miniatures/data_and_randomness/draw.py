@@ -77,7 +77,7 @@ def draw_losses(
     """Draw losses by step: a whole run, and runs that were stopped and continued."""
     steps = range(1, len(whole) + 1)
     with style():
-        fig, ax = plt.subplots(figsize=(5.2, 3.0))
+        fig, ax = plt.subplots(figsize=(5.2, 3.3))
         ax.plot(steps, whole, "o-", color=COLOURS["line"], lw=5, alpha=0.6, label="never stopped")
         for (label, losses), role, mark in zip(runs.items(), "acb", "osv", strict=False):
             ax.plot(
@@ -86,7 +86,7 @@ def draw_losses(
             )  # fmt: skip
         ax.axvline(stop + 0.5, color=COLOURS["soft"], lw=1, ls=":")
         ax.set(xlabel="step", ylabel="loss")
-        ax.legend(fontsize=10)
+        ax.legend(fontsize=10, ncols=2, loc="lower left", bbox_to_anchor=(-0.1, 1.0), frameon=False)
     first = ", ".join(f"{loss:.4f}" for loss in whole)
     said = f"Losses of a run that was never stopped: {first}. Stopped after step {stop}: "
     said += "; ".join(
@@ -104,9 +104,9 @@ def draw_sums(sums: Mapping[int, float], exact: float, caption: str, name: str) 
     with style():
         fig, ax = plt.subplots(figsize=(5.2, 2.2))
         ax.axvline(0, color=COLOURS["line"], lw=3, alpha=0.6)
-        places = [value - exact for value in sums.values()]
+        places = [1e4 * (value - exact) for value in sums.values()]
         ax.plot(places, [str(count) for count in sums], "o", color=COLOURS["a"])
-        ax.set(xlabel="sum minus the exact sum", ylabel="threads")
+        ax.set(xlabel="sum minus the exact sum, in ten-thousandths", ylabel="threads")
         ax.margins(y=0.25)
     said = "; ".join(f"{count} threads: {value - exact:+.2e}" for count, value in sums.items())
     alt = f"Distance of a float32 sum from the exact one by threads: {said}."
