@@ -1,0 +1,5 @@
+"""What "Data and randomness" builds small, and what it watches PyTorch with.
+
+Mechanism: generators.
+Mechanism: loader.
+"""
