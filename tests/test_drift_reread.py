@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,23 @@ def test_the_first_page_has_an_end_and_a_reason_takes_an_item_from_it() -> None:
     assert "So it is." in markdown([report(many, "2.0", "1.0", reasons=[
         Reason("2.0", "a", "t07", "So it is.")])], "T")  # fmt: skip
     assert not any(one.reason for one in placed(many, "2.1", None, [Reason("2.0", "", "t", "x")]))
+
+
+def test_what_is_gone_takes_its_place_on_the_first_page() -> None:
+    gone = [item(Level.GONE, f"g{n}", Rest("a", f"G{n}.")) for n in range(4)]
+    many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE)]
+    put = placed([*gone, *many], "2.0", None, ())
+    assert sum(one.first_page for one in put) == FIRST_PAGE
+    assert all(one.first_page for one in put if one.level is Level.GONE)
+
+
+def test_a_folded_line_says_what_changed_where_the_page_does_not_show_it() -> None:
+    hidden = replace(item(Level.REST, "t", Rest("a")), old=("  one = 1",), new=())
+    made = report([hidden], "2.0", "1.0")
+    assert any(
+        line.endswith("t (a); not shown there: one = 1 → nothing")
+        for line in terminal(made, everything=True)
+    )
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,11 @@ def _folded(item: Item) -> str:
     if item.first_page or (item.level is Level.COUNTED and not item.reason):
         return ""
     where = ", ".join(dict.fromkeys(rest.chapter for rest in item.rests))
-    return f"{item.why}: {item.target} ({where}){f'; {item.reason}' if item.reason else ''}"
+    old, new = ("".join(lines[:1]).strip() or "nothing" for lines in (item.old, item.new))
+    near = "" if item.shown else "not shown there: "
+    lines = f"; {near}{old} → {new}" if item.old or item.new else ""
+    reason = f"; {item.reason}" if item.reason else ""
+    return f"{item.why}: {item.target} ({where}){lines}{reason}"
 
 
 def _rests(item: Item) -> list[str]:

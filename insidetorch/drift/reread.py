@@ -131,7 +131,9 @@ def placed(
         reason = next((one.reason for one in about if item.target.startswith(one.about)), "")
         put.append(replace(item, rests=rests, reason=reason))
     put.sort(key=_rank)
-    late = [item for item in put if item.first_page and item.level][FIRST_PAGE:]
+    read = [item for item in put if item.first_page]
+    gone = sum(item.level is Level.GONE for item in read)
+    late = [item for item in read if item.level][max(0, FIRST_PAGE - gone) :]
     return [replace(item, level=Level.REST) if item in late else item for item in put]
 
 
