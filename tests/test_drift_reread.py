@@ -97,7 +97,8 @@ def test_what_is_gone_takes_its_place_on_the_first_page() -> None:
 
 
 def test_a_folded_line_says_what_changed_where_the_page_does_not_show_it() -> None:
-    hidden = replace(item(Level.REST, "t", Rest("a")), old=("  one = 1",), new=())
+    hidden = item(Level.REST, "t", Rest("a"))
+    hidden = replace(hidden, old=("  one = 1",), new=(), shown=())
     made = report([hidden], "2.0", "1.0")
     assert any(
         line.endswith("t (a); not shown there: one = 1 → nothing")
