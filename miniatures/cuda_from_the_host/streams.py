@@ -114,7 +114,7 @@ class Program:
             self._call(f"wait for {name}", "wait", self.ends[stream])
 
     def item(self, tensor: str, stream: str = MAIN) -> None:
-        """Fetch a number: a copy of a few bytes into ordinary memory, and a wait for its stream."""
+        """Fetch a number: a blocking copy of a few bytes, so a wait for its stream."""
         self.copy("item", 2, stream, reads=tensor)
 
     def between(self, name: str, takes: float, source: str, target: str, *, reads: str = "",
