@@ -107,7 +107,8 @@ class Program:
              non_blocking: bool = False) -> None:  # fmt: skip
         """Copy between the CPU and a GPU: the call returns at once if both options are given.
 
-        Otherwise it waits: PyTorch does for a blocking copy, the driver for ordinary memory.
+        Otherwise it waits: PyTorch does for a blocking copy, the driver, as a rule, for
+        ordinary memory.
         """
         self.kernel(name, takes, stream, reads=reads, writes=writes, kind="copy")
         if not (pinned and non_blocking):
