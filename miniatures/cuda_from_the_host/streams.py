@@ -107,14 +107,15 @@ class Program:
              non_blocking: bool = False) -> None:  # fmt: skip
         """Copy between the CPU and a GPU: the call returns at once if both options are given.
 
-        Otherwise it waits: PyTorch does for a blocking copy, the driver for ordinary memory.
+        Otherwise it waits: PyTorch does for a blocking copy, the driver, as a rule, for
+        ordinary memory.
         """
         self.kernel(name, takes, stream, reads=reads, writes=writes, kind="copy")
         if not (pinned and non_blocking):
             self._call(f"wait for {name}", "wait", self.ends[stream])
 
     def item(self, tensor: str, stream: str = MAIN) -> None:
-        """Fetch a number: a copy of a few bytes into ordinary memory, and a wait for its stream."""
+        """Fetch a number: a blocking copy of a few bytes, so a wait for its stream."""
         self.copy("item", 2, stream, reads=tensor)
 
     def between(self, name: str, takes: float, source: str, target: str, *, reads: str = "",
