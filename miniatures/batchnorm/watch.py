@@ -21,17 +21,20 @@ def drawn() -> tuple[torch.Tensor, torch.Tensor]:
     return x, grad
 
 
-def synchronized(rank: int, first: int) -> tuple[list[tuple[str, int]], list[torch.Tensor]]:
+def synchronized(
+    rank: int, first: int, affine: bool = True
+) -> tuple[list[tuple[str, int]], list[torch.Tensor]]:
     """Run forward and backward of SyncBatchNorm on this rank's rows of `drawn`.
 
     :param first: how many rows rank 0 has; the others are rank 1's.
+    :param affine: whether the layer has a weight and a bias.
     :returns: each collective with the numbers this rank gave to it; and the gradients of input
         and weight, the running mean and the running variance.
     """
     function: Any = _functions.SyncBatchNorm  # without types in torch
     x, grad = drawn()
     own = slice(0, first) if rank == 0 else slice(first, 8)
-    norm, rows = nn.SyncBatchNorm(3).double(), x[own].clone().requires_grad_()
+    norm, rows = nn.SyncBatchNorm(3, affine=affine).double(), x[own].clone().requires_grad_()
 
     def step() -> None:
         out = function.apply(
@@ -42,5 +45,6 @@ def synchronized(rank: int, first: int) -> tuple[list[tuple[str, int]], list[tor
 
     with on_cpu():
         log = collectives(step)
-    found = [rows.grad, norm.weight.grad, norm.running_mean, norm.running_var]
+    weight = norm.weight.grad if affine else None
+    found = [rows.grad, weight, norm.running_mean, norm.running_var]
     return [(one.name, one.numel) for one in log], [value for value in found if value is not None]
