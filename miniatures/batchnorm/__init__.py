@@ -1,0 +1,4 @@
+"""What "BatchNorm" builds small, and what it watches PyTorch with.
+
+Mechanism: norm, sync.
+"""
