@@ -44,17 +44,30 @@ class Dice(Dataset[dict[str, Any]]):
         }
 
 
+class TwoTexts(Exception):
+    """Cannot be made from one text."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(first, second)
+
+
 class Broken(Dataset[Tensor]):
     """Numbers, of which one cannot be read and one kills who reads it.
 
     :param raises: the item that raises KeyError.
+    :param awkward: the item that raises TwoTexts.
     :param kills: the item that ends its process as the kernel does when memory is short.
     """
 
     def __init__(
-        self, length: int = 8, raises: int | None = None, kills: int | None = None
+        self,
+        length: int = 8,
+        raises: int | None = None,
+        kills: int | None = None,
+        awkward: int | None = None,
     ) -> None:
         self.length, self.raises, self.kills = length, raises, kills
+        self.awkward = awkward
 
     def __len__(self) -> int:
         return self.length
@@ -62,9 +75,26 @@ class Broken(Dataset[Tensor]):
     def __getitem__(self, item: int) -> Tensor:
         if item == self.raises:
             raise KeyError(f"item {item} is broken")
+        if item == self.awkward:
+            raise TwoTexts("item", str(item))
         if item == self.kills:
             os.kill(os.getpid(), signal.SIGKILL)
         return torch.tensor(item)
+
+
+class Marks(Dataset[int]):
+    """Two items; who reads one adds 1 to a tensor and to an array that the dataset holds."""
+
+    def __init__(self) -> None:
+        self.tensor, self.array = torch.zeros(2), np.zeros(2)
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, item: int) -> int:
+        self.tensor[item] += 1
+        self.array[item] += 1
+        return item
 
 
 class Stream(IterableDataset[int]):
@@ -165,7 +195,9 @@ def recorded_pass(length: int = 6) -> list[Pass]:
         multiprocessing_context=context,
     )
     iterator: Any = iter(loader)
-    asked, early, given = [[0, 2], [1, 3]], [], []
+    asked = [[0, 2], [1, 3]]
+    early: list[int] = []
+    given: list[int] = []
     sent = 4
     states: list[Pass] = []
 
