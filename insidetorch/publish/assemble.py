@@ -71,7 +71,8 @@ def assemble(
         if path.suffix == ".html":
             bundle = made_lean.bundles.get(path)
             is_fresh = name.removesuffix(".html") in fresh
-            about = (name, bundle and bundle.name, options, place, is_fresh)
+            first = name == "index.html" and digests.get(rendered / _goal(path.read_text("utf-8")))
+            about = (name, bundle and bundle.name, options, place, is_fresh, first)
             kept.put(name, digest(made_by, content, about), partial(page, path))
         else:
             kept.put(name, content, path.read_bytes)
@@ -104,21 +105,27 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+def _goal(text: str) -> str:
+    """Return where a bare redirection leads; "" if the page is none."""
+    found = _REDIRECTION.fullmatch(text.strip())
+    return found[1] if found else ""
+
+
 def _whole_entrance(text: str, site: Path) -> str:
     """Make a whole page of the bare redirection that Jupyter Book puts at the site's root.
 
     :param site: the rendered site, whose first page says what the book is.
     """
-    found = _REDIRECTION.fullmatch(text.strip())
-    if not found or not (site / found[1]).is_file():
+    first = _goal(text)
+    if not first or not (site / first).is_file():
         return text
-    head = (site / found[1]).read_text(encoding="utf-8").partition("</head>")[0]
+    head = (site / first).read_text(encoding="utf-8").partition("</head>")[0]
     said = "\n".join(_SAID.findall(head))
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{said}\n'
         f"{text.strip()}</head>\n"
-        f'<body><p><a href="{found[1]}">To the book</a></p></body>\n</html>\n'
+        f'<body><p><a href="{first}">To the book</a></p></body>\n</html>\n'
     )
 
 
