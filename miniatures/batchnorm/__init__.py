@@ -1,4 +1,5 @@
 """What "BatchNorm" builds small, and what it watches PyTorch with.
 
-Mechanism: norm, sync.
+Mechanism: norm.
+Mechanism: sync.
 """
