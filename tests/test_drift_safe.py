@@ -128,6 +128,18 @@ def test_a_failing_build_gives_no_advice_on_the_lock(book: Path) -> None:
         assert ("make lock" in console.export_text()) is advised
 
 
+def test_a_build_does_not_ask_for_an_anchor_that_the_lock_refuses(book: Path) -> None:
+    only_declared = "torch.autograd.Variable.requires_grad"
+    page = book / "a.md"
+    page.write_text(page.read_text().replace("torch.mul(2", f"{only_declared}, torch.mul(2"))
+    built(book)
+    said = command(book, "lock", "--yes").output
+    assert only_declared in said and "no anchor" in said
+    console = Console(record=True, width=200)
+    hook.say_unlocked(open_project(book), console)
+    assert console.export_text() == ""
+
+
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"<<<<<<< ours\n"])
 def test_the_advice_for_a_damaged_lock_works(book: Path, damage: bytes) -> None:
     assert command(book, "lock", "--yes").exit_code == 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from insidetorch.book.project import Chapter, Project
 from insidetorch.drift import lockfile
-from insidetorch.drift.anchors import Anchor, Source, api, gather
+from insidetorch.drift.anchors import Anchor, Source, against_run, api, gather
 from insidetorch.drift.apis import named_apis, private_names
 from insidetorch.drift.lockfile import Lock
 from insidetorch.drift.names import longest
@@ -164,6 +164,9 @@ def unlocked(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[str]:
     lock = lockfile.read(book.lock)
     now = anchors_now(book, ledger, tree)
     named = {change for change in lockfile.changes(lock, now) if change.kind != "placed"}
+    fresh = [change.anchor for change in named if change.kind == "new"]
+    known = {anchor.id for anchor in against_run(fresh, tree)[0]} if fresh else set()
+    named = {change for change in named if change.kind != "new" or change.anchor.id in known}
     ordered = sorted(named, key=lambda change: change.anchor.id)
     docs = [*(chapter.doc for chapter in book.chapters()), TOOLKIT]
     return lockfile.sentences(ordered, docs)

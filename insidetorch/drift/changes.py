@@ -29,6 +29,7 @@ _LITERAL = re.compile(
     r"\b(?:\d[\w.]*|true|false|True|False|None|nullptr)\b|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 )
 _LONGEST = 4_000_000
+_TELLING = 20
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def changes(was: Found, now: Found, shown: Sequence[tuple[int, int]]) -> list[Ch
         was only added counts as shown where the lines on both sides are shown without a gap.
     """
     mine, theirs = _pieces(was), _pieces(now)
+    shown = [lines for lines in shown if not _kept(lines, mine, theirs)]
     whole = [{word for p in side for word in _WORD.findall(p.text)} for side in (mine, theirs)]
     found = []
     for start, end, begin, stop in _differing([p.text for p in mine], [p.text for p in theirs]):
@@ -104,6 +106,16 @@ def changes(was: Found, now: Found, shown: Sequence[tuple[int, int]]) -> list[Ch
             (gone or come)[0].inside, _kind([p.text for p in gone], [p.text for p in come], words),
         ))  # fmt: skip
     return found
+
+
+def _kept(lines: tuple[int, int], mine: Sequence[_Piece], theirs: Sequence[_Piece]) -> bool:
+    """Tell whether what stands in these lines stands in the new text too, without a gap."""
+    first, last = lines
+    seen = [piece.text for piece in mine if first <= piece.last and piece.first <= last]
+    if sum(map(len, seen)) < _TELLING:
+        return False
+    new, count = [piece.text for piece in theirs], len(seen)
+    return any(new[at : at + count] == seen for at in range(len(new) - count + 1))
 
 
 def _differing(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:

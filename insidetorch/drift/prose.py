@@ -16,6 +16,7 @@ _FENCE = re.compile(r"^\s*(`{3,}|~{3,})\s*(\{code-cell\})?")
 _SPAN = re.compile(r"(\}?)(`+)(?!`)(.+?)(?<!`)\2(?!`)")
 _NAME = re.compile(r"[^\W\d]\w+")
 _ENDS = re.compile(r"(?<=[.?!])[)\"”*_]*\s+(?=[^a-z\s])")
+_POINTERS = "Where next"
 _MARKER = re.compile(r"^\s*(?:[-*+>|]|\d+\.)\s+|\s*\|\s*$")
 
 
@@ -26,7 +27,8 @@ class Sentence:
     :param line: where its paragraph begins in the file, from 1.
     :param section: the number of the section it stands in, from 0.
     :param cell: how many code cells stand before it.
-    :param kind: ``prose``, ``claim`` (a cell checks it), ``note`` (at a line of an excerpt).
+    :param kind: ``prose``, ``heading``, ``pointer`` (it says where to read on), ``claim`` (a cell
+        checks it), ``note`` (at a line of an excerpt).
     :param at: of a note, the text on the line that it is about.
     """
 
@@ -58,12 +60,19 @@ class Prose:
     """What one chapter says and calls.
 
     :param sections: for each code cell, the number of its section.
+    :param lines: for each code cell, where it begins in the file, from 1.
     :param code: the sources of its code cells, and of modules that are its own.
     """
 
     sentences: list[Sentence] = field(default_factory=list)
     sections: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
+
+    @cached_property
+    def said(self) -> list[Sentence]:
+        """Its sentences that say something: no headings, and not where to read on."""
+        return [one for one in self.sentences if one.kind not in ("heading", "pointer")]
 
     @cached_property
     def calls(self) -> dict[str, list[Call]]:
@@ -87,6 +96,10 @@ class Prose:
         """The attributes that its code asks for."""
         return frozenset(node.attr for node in self._nodes if isinstance(node, ast.Attribute))
 
+    def line(self, cells: Iterable[int]) -> int:
+        """Return where the first of some code cells begins; 0 if none is known."""
+        return next((self.lines[cell - 1] for cell in cells if 0 < cell <= len(self.lines)), 0)
+
     @cached_property
     def _nodes(self) -> list[ast.AST]:
         trees = filter(None, map(parse, self.code))
@@ -96,7 +109,7 @@ class Prose:
         """Return the sentences of the sections that some code cells stand in, the nearest first."""
         known = [cell for cell in cells if 0 < cell <= len(self.sections)]
         sections = {self.sections[cell - 1] for cell in known}
-        found = [one for one in self.sentences if one.section in sections]
+        found = [one for one in self.said if one.section in sections]
         return sorted(found, key=lambda one: min(_distance(one.cell, cell) for cell in known))
 
 
@@ -107,7 +120,7 @@ def _distance(before: int, cell: int) -> float:
 
 def read(text: str) -> Prose:
     """Read a chapter from its text."""
-    prose, section = Prose(), 0
+    prose, section, kind = Prose(), 0, "prose"
     paragraph: list[str] = []
     start, lines, number = 0, text.splitlines(), 0
     if lines[:1] == ["---"]:
@@ -115,9 +128,9 @@ def read(text: str) -> Prose:
 
     def ended() -> None:
         said = " ".join(_MARKER.sub("", line).strip() for line in paragraph)
-        for words in _ENDS.split(said):
+        for words in _sentences(said):
             if len(words) > 2:
-                sentence = Sentence(words.strip(), start, section, len(prose.sections))
+                sentence = Sentence(words.strip(), start, section, len(prose.sections), kind)
                 prose.sentences.append(sentence)
         paragraph.clear()
 
@@ -132,12 +145,14 @@ def read(text: str) -> Prose:
                 end += 1
             if fence[2]:
                 prose.sections.append(section)
+                prose.lines.append(number + 1)
                 _read_cell(prose, lines[number + 1 : end], number + 2, section)
             number = end
         elif line.startswith("#"):
             section += 1
+            kind = "pointer" if line.strip("# ") == _POINTERS else "prose"
             prose.sentences.append(
-                Sentence(line.strip("# "), number + 1, section, len(prose.sections))
+                Sentence(line.strip("# "), number + 1, section, len(prose.sections), "heading")
             )
         elif line.strip() and not re.match(r"\(.*\)=$|:::|<", line):
             start = start if paragraph else number + 1
@@ -145,6 +160,18 @@ def read(text: str) -> Prose:
         number += 1
     ended()
     return prose
+
+
+def _sentences(said: str) -> Iterator[str]:
+    """Take a paragraph apart; words in bold that lead a sentence in stay with it."""
+    lead = ""
+    for words in _ENDS.split(said):
+        if words.startswith("**") and words.count("**") == 1:
+            lead = f"{words}** "
+        else:
+            yield lead + words
+            lead = ""
+    yield lead
 
 
 def _read_cell(prose: Prose, lines: list[str], first: int, section: int) -> None:

@@ -253,7 +253,9 @@ def _rests(item: Item) -> list[str]:
     for rest in item.rests:
         where = f"{rest.chapter}.md:{rest.line}" if rest.line else rest.chapter
         held = "; what is claimed there held when it was executed" if rest.held else ""
-        lines.append(f"{where}{held}{f': “{rest.text}”' if rest.text else ''}")
+        no_words = "; no sentence near it names it" if rest.line else ""
+        said = f": “{rest.text}”" if rest.text else no_words
+        lines.append(f"{where}{held}{said}")
     return lines
 
 

@@ -25,6 +25,9 @@ from insidetorch.drift.signatures import Breakage
 FIRST_PAGE = 40
 _LINES = 3
 _COMMON = 4
+_STEM = 6
+_RELEASE = re.compile(r"(?<![\w./])2\.\d{1,2}\b(?!\.?\w)")
+_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 _COMMONEST = """
 self cls torch None True False return const auto void bool int float str size_t int64_t std Tensor
 tensor device dtype Optional Any inline static template typename class struct def else elif for
@@ -48,7 +51,8 @@ class Rest:
     """One place in the book that rests on a definition.
 
     :param text: the sentence; "" where no sentence speaks of it.
-    :param line: where its paragraph begins in the chapter's file; 0 if that is not known.
+    :param line: where its paragraph, or else the cell, begins in the chapter's file; 0 if that is
+        not known.
     :param exact: whether the sentence names what changed, not the definition alone.
     :param claims: what is checked there, by `text_id`: it, or the claims of its section.
     :param held: whether all these were executed on the release and held.
@@ -112,7 +116,38 @@ def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]
         # A change in a method stands in its class too.
         same = (item.file, item.old, item.new) if item.level == Level.NAMED else id(item)
         made.setdefault(same, []).append(item)
-    return list(map(_together, made.values()))
+    return _kin(map(_together, made.values()))
+
+
+def _kin(made: Iterable[Item]) -> list[Item]:
+    """Return items with those that one change made in several places as one.
+
+    One change: what callers notice is the same, or the same names took the place of others.
+    """
+    found: dict[object, list[Item]] = {}
+    for item in made:
+        found.setdefault(_one_change(item) or id(item), []).append(item)
+    return [replace(_together(group), said=_said(group)) for group in found.values()]
+
+
+def _one_change(item: Item) -> object:
+    if item.level not in (Level.SHOWN, Level.NAMED):
+        return None
+    for said in item.said:
+        name = (parts := said.split(": "))[2:3]
+        if parts[1:2] == [item.why] and name and len(name[0]) > _COMMON:
+            return tuple(parts[1:])
+    if not (item.old and item.new):
+        return None
+    old, new = (set(re.findall(r"[^\W\d]\w+", lines[0])) for lines in (item.old, item.new))
+    gone, came = frozenset(old - new), frozenset(new - old)
+    return (gone, came) if any(len(name) > _STEM for name in gone) and came else None
+
+
+def _said(group: Sequence[Item]) -> tuple[str, ...]:
+    first, *others = sorted(group, key=lambda item: (item.level, not item.rests[0].exact))
+    also = [item.target for item in others if item.target != first.target]
+    return (*first.said, *([f"the same change: {', '.join(also)}"] if also else []))
 
 
 def placed(
@@ -213,6 +248,9 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         sentence = _nearest(anchor, prose)
         return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
+    dated = _dated(anchor, prose)
+    if dated and anchor.cells:
+        return _made(Level.NAMED, why, finding, change, said, prose, dated)
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
     return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
 
@@ -223,7 +261,7 @@ def _made(
 ) -> Item:  # fmt: skip
     anchor = finding.anchor
     claims = [one for one in prose.near(anchor.cells) if one.kind == "claim"]
-    rest = Rest(anchor.chapter)
+    rest = Rest(anchor.chapter, line=prose.line(anchor.cells))
     if sentence is not None:
         claims = [sentence] if sentence.kind == "claim" else claims
         words = {*(change.names if change else ()), *(one.name for one in finding.breakages)}
@@ -254,7 +292,7 @@ def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
         own = own[:-1]
     member = len(own) > len(symbol.replace("::", ".").split("."))
     called = prose.calls.get(own[-1], [])
-    spoken = any(own[-1] in sentence.names for sentence in prose.sentences)
+    spoken = any(own[-1] in sentence.names for sentence in prose.said)
     if breakage.why == "member removed" or (breakage.name and breakage.at < 0 and not called):
         return breakage.name in prose.attributes or _spoken(breakage.name, own[-1], prose)
     if member and not (called or own[-1] in prose.attributes or spoken):
@@ -262,6 +300,9 @@ def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
     if breakage.why in ("argument added",):
         return False
     if breakage.why == "default changed" and breakage.name:
+        if ": None → " in breakage.text:
+            # Mostly what None has always become.
+            return _spoken(breakage.name, own[-1], prose)
         return any(not _passes(call, breakage) for call in called)
     if breakage.why == "parameter required":
         return any(not _passes(call, breakage) for call in called)
@@ -278,7 +319,7 @@ def _passes(call: Call, breakage: Breakage) -> bool:
 
 def _spoken(name: str, owner: str, prose: Prose) -> bool:
     """Tell whether a sentence names a parameter or member, in one that speaks of its owner."""
-    return any({name, owner} <= sentence.names for sentence in prose.sentences)
+    return any({name, owner} <= sentence.names for sentence in prose.said)
 
 
 def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None:
@@ -292,11 +333,13 @@ def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None
     near = prose.near(anchor.cells)
     members = {name for name in change.inside if name != own and not name.startswith("__")}
     excerpt = anchor.kind == "excerpt"
-    for sentence in [*near, *prose.sentences]:
+    if excerpt and not anchor.symbol:
+        return None  # A few lines of a file: the rest of it is not what the page is about.
+    for sentence in [*near, *prose.said]:
         if members & sentence.names and (own in sentence.names or (excerpt and sentence in near)):
             return sentence
     words = {word for word in change.only if len(word) > _COMMON - 1} - _EVERYWHERE - {own}
-    spoken = [one for one in prose.sentences if own in one.names]
+    spoken = [one for one in prose.said if own in one.names]
     return next((one for one in (*near * excerpt, *spoken) if words & one.names), None)
 
 
@@ -312,22 +355,41 @@ def _about(change: Change, anchor: Anchor, prose: Prose) -> Sentence | None:
     noted = [one for one in near if one.at and any(one.at in line for line in change.old)]
     words = (set(change.names) | set(change.inside)) - _EVERYWHERE
     naming = [one for one in near if words & one.names]
-    return next(iter([*noted, *naming]), None) or _nearest(anchor, prose)
+    # A name that one of the two releases lacks is spoken of anywhere.
+    telling = {word for word in change.only if len(word) > _STEM} - _EVERYWHERE
+    far = [one for one in prose.said if telling & one.names]
+    return next(iter([*noted, *naming, *far]), None) or _nearest(anchor, prose)
 
 
 def _nearest(anchor: Anchor, prose: Prose, broken: Sequence[Breakage] = ()) -> Sentence | None:
-    """Return the sentence that speaks of a definition, of what broke in it where one does."""
+    """Return the sentence that speaks of a definition, of what broke in it where one does.
+
+    Where none writes its name, it is the one near by that has most of the words its name is made
+    of; None if no word is there.
+    """
     own = _own(anchor.symbol or anchor.target)
     near = prose.near(anchor.cells)
-    naming = [one for one in [*near, *prose.sentences] if own in one.names]
+    naming = [one for one in [*near, *prose.said] if own in one.names]
     words = {word for one in broken for word in (one.name, _own(one.owner))} - {own, ""}
-    exact = [one for one in [*naming, *near, *prose.sentences] if words & one.names]
-    return next(iter([*exact, *naming, *near]), None)
+    exact = [one for one in [*naming, *near] if words & one.names]
+    if exact or naming:
+        return next(iter([*exact, *filter(None, [_dated(anchor, prose)]), *naming]))
+    parts = {part.lower()[:_STEM] for part in _PART.findall(own)}
+    told = [(sum(part in one.text.lower() for part in parts), one) for one in near]
+    count, best = max(told, key=lambda pair: pair[0], default=(0, None))
+    return best if count else None
+
+
+def _dated(anchor: Anchor, prose: Prose) -> Sentence | None:
+    """Return the sentence that tells two releases of a definition apart, if there is one."""
+    own = _own(anchor.symbol or anchor.target)
+    named = (one for one in prose.said if own in one.names and _RELEASE.search(one.text))
+    return next(named, None)
 
 
 def _names_file(anchor: Anchor, prose: Prose) -> Sentence | None:
     file = anchor.file.rsplit("/", 1)[-1]
-    return next((one for one in prose.sentences if file in one.text), None)
+    return next((one for one in prose.said if file in one.text), None)
 
 
 def _of(breakages: Sequence[Breakage], changes: Sequence[Change]) -> Change | None:

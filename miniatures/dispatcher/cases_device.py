@@ -33,7 +33,7 @@ def _error_of(call: Callable[[], Any]) -> str:
     try:
         call()
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
     return ""
 
 
@@ -48,6 +48,10 @@ def _tries() -> dict[str, str]:
         said[key] = _error_of(partial(library.impl, "op", _same, key, allow_override=True))
     _REGISTER_DEVICE_MODULE.get()("mine", SimpleNamespace())
     said["with a module"] = _error_of(lambda: torch.randn(2, device="mine"))
+    said["pinned"] = _error_of(lambda: torch.ones(2).pin_memory())
+    said["generator"] = _error_of(lambda: torch.Generator(device="mine"))
+    said["autocast"] = _error_of(lambda: torch.autocast("mine"))
+    said["accelerator"] = str(torch.accelerator.current_accelerator())
     return said
 
 

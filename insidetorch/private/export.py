@@ -1,0 +1,60 @@
+"""Export: packages of AOTInductor, promises about sizes, loops inside a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from insidetorch.private.aot import _CHECK
+from insidetorch.private.name import Name
+
+_COMPILE = Name("torch._inductor.aoti_compile_and_package")
+_LOAD = Name("torch._inductor.aoti_load_package")
+_WHILE = Name("torch._higher_order_ops.while_loop.while_loop")
+_ARCHIVE = Name("torch.export.pt2_archive._package.package_pt2")
+
+
+def compile_package(program: Any, path: str, **settings: Any) -> str:
+    """Compile an exported program ahead of time into a package at `path`, and return the path.
+
+    `torch._inductor.aoti_compile_and_package`.
+
+    :param settings: of Inductor, with ``__`` for a dot.
+    """
+    configs = {name.replace("__", "."): value for name, value in settings.items()}
+    made: str = _COMPILE.get()(program, package_path=path, inductor_configs=configs)
+    return made
+
+
+def load_package(path: str) -> Any:
+    """Return the compiled model of a package, to be called like a function.
+
+    `torch._inductor.aoti_load_package`.
+    """
+    return _LOAD.get()(path)
+
+
+def promise(condition: Any) -> None:
+    """State a condition that the program may rely on and will check when it runs.
+
+    `torch._check`.
+    """
+    _CHECK.get()(condition)
+
+
+def loop_while(
+    condition: Callable[..., Any], body: Callable[..., Any], state: tuple[Any, ...]
+) -> Any:
+    """Run `body` while `condition` holds, as one node of a graph.
+
+    `torch._higher_order_ops.while_loop.while_loop`.
+    """
+    return _WHILE.get()(condition, body, state)
+
+
+def archive(file: Any, programs: dict[str, Any]) -> None:
+    """Write exported programs, by name, into one archive.
+
+    `torch.export.pt2_archive._package.package_pt2`.
+    """
+    _ARCHIVE.get()(file, exported_programs=programs)

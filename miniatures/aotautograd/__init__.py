@@ -1,0 +1,6 @@
+"""What "AOTAutograd" builds small, and what it watches PyTorch with.
+
+Mechanism: functional.
+Mechanism: rules.
+Mechanism: cut.
+"""

@@ -1,0 +1,5 @@
+"""What "FSDP2 and DTensor" builds small, and what it watches PyTorch with.
+
+Mechanism: placed.
+Mechanism: layer.
+"""
