@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, box
 from miniatures.aotautograd.cut import kept, network, split
 from miniatures.aotautograd.rules import Joint, Node, banned
 
@@ -14,32 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDE = 4.9
-
-
-def _box(
-    ax: Axes, at: tuple[float, float], size: tuple[float, float], text: str, role: str,
-    strong: float = 0.18, fontsize: float = 10,
-) -> None:  # fmt: skip
-    from matplotlib.patches import FancyBboxPatch
-
-    (x, y), (wide, high) = at, size
-    corner = (x - wide / 2, y - high / 2)
-    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.06"}
-    ax.add_patch(
-        FancyBboxPatch(corner, wide, high, fc=COLOURS[role], ec="none", alpha=strong, **shape)
-    )
-    ax.add_patch(FancyBboxPatch(corner, wide, high, fc="none", ec=COLOURS[role], lw=1.3, **shape))
-    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, linespacing=1.2)
-
-
-def _arrow(
-    ax: Axes, start: tuple[float, float], end: tuple[float, float], role: str, bend: float = 0
-) -> None:
-    arrow = {
-        "arrowstyle": "->", "color": COLOURS[role], "lw": 1.2, "shrinkA": 0, "shrinkB": 0,
-        "connectionstyle": f"arc3,rad={bend}",
-    }  # fmt: skip
-    ax.annotate("", end, start, arrowprops=arrow)
 
 
 def _page(high: float) -> tuple[Any, Axes]:
@@ -58,21 +33,21 @@ def way(numbers: Mapping[str, Any], **picture: Any) -> Display:
     """
     with style():
         fig, ax = _page(3.5)
-        _box(ax, (2.45, 3.22), (4.5, 0.42), "your function, run on tensors without numbers", "ink")
-        _box(ax, (2.45, 2.42), (4.5, 0.62), "joint graph: forward and backward, no writes\n"
+        box(ax, (2.45, 3.22), (4.5, 0.42), "your function, run on tensors without numbers", "ink")
+        box(ax, (2.45, 2.42), (4.5, 0.62), "joint graph: forward and backward, no writes\n"
              f"{numbers['joint']} calls", "d")  # fmt: skip
-        _box(ax, (1.15, 1.42), (1.9, 0.62), f"forward graph\n{numbers['forward']} calls", "a")
-        _box(ax, (3.75, 1.42), (1.9, 0.62), f"backward graph\n{numbers['backward']} calls", "b")
-        _box(ax, (2.45, 0.42), (4.5, 0.6), "one node of autograd; around it, what the graphs\n"
+        box(ax, (1.15, 1.42), (1.9, 0.62), f"forward graph\n{numbers['forward']} calls", "a")
+        box(ax, (3.75, 1.42), (1.9, 0.62), f"backward graph\n{numbers['backward']} calls", "b")
+        box(ax, (2.45, 0.42), (4.5, 0.6), "one node of autograd; around it, what the graphs\n"
              "leave out: writes to inputs, views, errors", "c")  # fmt: skip
-        _arrow(ax, (2.45, 3.0), (2.45, 2.75), "ink")
-        _arrow(ax, (1.6, 2.1), (1.15, 1.75), "d")
-        _arrow(ax, (3.3, 2.1), (3.75, 1.75), "d")
-        _arrow(ax, (2.12, 1.42), (2.77, 1.42), "e")
+        arrow(ax, (2.45, 3.0), (2.45, 2.75), "ink")
+        arrow(ax, (1.6, 2.1), (1.15, 1.75), "d")
+        arrow(ax, (3.3, 2.1), (3.75, 1.75), "d")
+        arrow(ax, (2.12, 1.42), (2.77, 1.42), "e")
         ax.text(2.45, 1.5, f"keeps {numbers['kept']}", ha="center", va="bottom", fontsize=9,
                 color=COLOURS["e"])  # fmt: skip
-        _arrow(ax, (1.15, 1.1), (1.6, 0.74), "a")
-        _arrow(ax, (3.75, 1.1), (3.3, 0.74), "b")
+        arrow(ax, (1.15, 1.1), (1.6, 0.74), "a")
+        arrow(ax, (3.75, 1.1), (3.3, 0.74), "b")
         ax.text(2.45, 1.98, "cut", ha="center", fontsize=10, color=COLOURS["d"])
     return figure(
         fig,
@@ -93,17 +68,17 @@ def faked(a: Any, b: Any, result: Any, **picture: Any) -> Display:
     with style():
         fig, ax = _page(2.75)
         for x, tensor, name in ((1.05, a, "a"), (3.85, b, "b")):
-            _box(ax, (x, 2.22), (2.0, 1.0), "", "a")
+            box(ax, (x, 2.22), (2.0, 1.0), "", "a")
             ax.text(x, 2.58, f"{name}: fake, {tensor.device}", ha="center", va="center",
                     fontsize=10)  # fmt: skip
-            _box(ax, (x, 2.1), (1.8, 0.55), inside(tensor), "e", fontsize=9)
-        _box(ax, (2.45, 1.3), (2.9, 0.36), "matmul's meta kernel: sizes only", "d")
-        _box(ax, (2.45, 0.5), (2.4, 0.95), "", "a")
+            box(ax, (x, 2.1), (1.8, 0.55), inside(tensor), "e", fontsize=9)
+        box(ax, (2.45, 1.3), (2.9, 0.36), "matmul's meta kernel: sizes only", "d")
+        box(ax, (2.45, 0.5), (2.4, 0.95), "", "a")
         ax.text(2.45, 0.82, f"a @ b: fake, {result.device}", ha="center", va="center", fontsize=10)
-        _box(ax, (2.45, 0.35), (2.1, 0.52), inside(result), "e", fontsize=9)
-        _arrow(ax, (1.6, 1.83), (2.0, 1.49), "e")
-        _arrow(ax, (3.3, 1.83), (2.9, 1.49), "e")
-        _arrow(ax, (2.45, 1.11), (2.45, 0.98), "e")
+        box(ax, (2.45, 0.35), (2.1, 0.52), inside(result), "e", fontsize=9)
+        arrow(ax, (1.6, 1.83), (2.0, 1.49), "e")
+        arrow(ax, (3.3, 1.83), (2.9, 1.49), "e")
+        arrow(ax, (2.45, 1.11), (2.45, 0.98), "e")
     return figure(
         fig,
         alt=f"Two fake tensors on {a.device}, each with a meta tensor inside: {tuple(a.shape)} and "
@@ -234,23 +209,23 @@ def drawn_joint(
                     sign = -1 if start[0] < 2 else 1
                     if near:
                         way = 0.115 if start[1] < end[1] else -0.115
-                        _arrow(ax, (start[0], start[1] + way), (end[0], end[1] - way), "soft")
+                        arrow(ax, (start[0], start[1] + way), (end[0], end[1] - way), "soft")
                     else:
                         x = start[0] + sign * small[0] / 2
-                        _arrow(ax, (x, start[1]), (x, end[1]), "soft", 0.35)
+                        arrow(ax, (x, start[1]), (x, end[1]), "soft", bend=0.35)
                 else:
                     source = copies.get(node, start)
                     role = "e" if roles.get(node.name) == "e" else "soft"
-                    _arrow(ax, (source[0] + small[0] / 2 * (0.85 if node in copies else 1),
+                    arrow(ax, (source[0] + small[0] / 2 * (0.85 if node in copies else 1),
                                 source[1]), (end[0] - small[0] / 2, end[1]), role)  # fmt: skip
         for node, place in copies.items():
-            _box(ax, place, (small[0] * 0.85, small[1]), node.op, "c")
+            box(ax, place, (small[0] * 0.85, small[1]), node.op, "c")
             for arg in node.args:
                 source = copies.get(arg, at[arg])
                 if arg in copies:
-                    _arrow(ax, (source[0], source[1] - 0.13), (place[0], place[1] + 0.13), "c")
+                    arrow(ax, (source[0], source[1] - 0.13), (place[0], place[1] + 0.13), "c")
                 else:
-                    _arrow(ax, (source[0] + small[0] / 2, source[1]),
+                    arrow(ax, (source[0] + small[0] / 2, source[1]),
                            (place[0] - small[0] / 2 * 0.85, place[1]), "e")  # fmt: skip
         for node in joint.nodes:
             role = roles.get(node.name, "a" if node in joint.early else "b")
@@ -258,9 +233,9 @@ def drawn_joint(
             shown = shown if node.op in ("primal", "tangent") else node.op
             if node.name in notes:
                 shown += f"  {notes[node.name]}"
-            strong = 0.45 if node.name in roles else 0.15
-            _box(ax, at[node], (1.25 if node.name in notes else small[0], small[1]), shown, role,
-                 strong, 9.5)  # fmt: skip
+            tint = 0.45 if node.name in roles else 0.15
+            box(ax, at[node], (1.25 if node.name in notes else small[0], small[1]), shown, role,
+                tint=tint, fontsize=9.5)  # fmt: skip
     marked = ", ".join(f"{name}" for name in roles)
     again_text = f" Computed again: {', '.join(again)}." if again else ""
     return figure(
@@ -314,7 +289,7 @@ def layers(rows: Sequence[tuple[str, str, str]], **picture: Any) -> Display:
         fig, ax = _page(high)
         for place, (part, does, role) in enumerate(rows):
             y = high - 0.28 - 0.46 * place
-            _box(ax, (0.95, y), (1.75, 0.36), part, role)
+            box(ax, (0.95, y), (1.75, 0.36), part, role)
             ax.text(1.95, y, does, va="center", fontsize=9.5)
     told = "; ".join(f"{part}: {does}" for part, does, _ in rows)
     return figure(fig, alt=f"What runs at a call, in order. {told}.", **picture)

@@ -7,31 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, box
 
 if TYPE_CHECKING:
     import torch
-    from matplotlib.axes import Axes
-
-
-def _box(
-    ax: Axes, at: tuple[float, float], size: tuple[float, float], text: str, role: str
-) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    (x, y), (wide, high) = at, size
-    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07"}
-    for face, alpha in ((COLOURS[role], 0.18), ("none", 1.0)):
-        edge = "none" if alpha < 1 else COLOURS[role]
-        corner = (x - wide / 2, y - high / 2)
-        ax.add_patch(
-            FancyBboxPatch(corner, wide, high, fc=face, alpha=alpha, lw=1.4, ec=edge, **shape)
-        )
-    ax.text(x, y, text, ha="center", va="center", fontsize=10, linespacing=1.25)
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], role: str) -> None:
-    arrow = {"arrowstyle": "->", "color": COLOURS[role], "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=arrow)
 
 
 def flow(numbers: Mapping[str, str], **picture: Any) -> Display:
@@ -45,18 +24,18 @@ def flow(numbers: Mapping[str, str], **picture: Any) -> Display:
         fig, ax = plt.subplots(figsize=(4.9, 3.6))
         ax.set(xlim=(0, 4.9), ylim=(0, 3.6))
         ax.axis("off")
-        _box(ax, (1.2, 3.25), (2.2, 0.5), f"channel of the batch\n{numbers['input']}", "ink")
-        _box(ax, (1.2, 2.2), (2.2, 0.62), f"of this batch\n{numbers['batch']}", "a")
-        _box(ax, (3.75, 2.2), (2.2, 0.62), f"memory\n{numbers['memory']}", "c")
-        _box(ax, (1.2, 1.15), (2.2, 0.5), f"in training\n{numbers['output']}", "a")
-        _box(ax, (3.75, 1.15), (2.2, 0.5), f"in eval()\n{numbers['evaluated']}", "c")
-        _box(ax, (2.47, 0.25), (3.4, 0.42), "times weight, plus bias", "e")
+        box(ax, (1.2, 3.25), (2.2, 0.5), f"channel of the batch\n{numbers['input']}", "ink")
+        box(ax, (1.2, 2.2), (2.2, 0.62), f"of this batch\n{numbers['batch']}", "a")
+        box(ax, (3.75, 2.2), (2.2, 0.62), f"memory\n{numbers['memory']}", "c")
+        box(ax, (1.2, 1.15), (2.2, 0.5), f"in training\n{numbers['output']}", "a")
+        box(ax, (3.75, 1.15), (2.2, 0.5), f"in eval()\n{numbers['evaluated']}", "c")
+        box(ax, (2.47, 0.25), (3.4, 0.42), "times weight, plus bias", "e")
         for start, end, role in (
             ((1.2, 2.98), (1.2, 2.53), "a"), ((1.2, 1.87), (1.2, 1.42), "a"),
             ((3.75, 1.87), (3.75, 1.42), "c"), ((1.2, 0.88), (1.75, 0.48), "e"),
             ((3.75, 0.88), (3.2, 0.48), "e"), ((2.32, 2.2), (2.63, 2.2), "b"),
         ):  # fmt: skip
-            _arrow(ax, start, end, role)
+            arrow(ax, start, end, role)
         ax.text(2.47, 2.66, "a tenth", ha="center", fontsize=10, color=COLOURS["b"])
     return figure(
         fig,
@@ -208,7 +187,7 @@ def meeting(counts: Sequence[int], sent: Sequence[tuple[str, int]], **picture: A
             )
             ax.text(x, 4.5, f"rank {rank}", ha="center", fontsize=10.5)
             for y, text, role in steps:
-                _box(ax, (x, y), (2.1, 0.52), text, role)
+                box(ax, (x, y), (2.1, 0.52), text, role)
             for start, end in (
                 (3.74, 3.52),
                 (3.16, 2.91),
@@ -216,9 +195,9 @@ def meeting(counts: Sequence[int], sent: Sequence[tuple[str, int]], **picture: A
                 (1.49, 1.27),
                 (0.91, 0.66),
             ):
-                _arrow(ax, (x, start), (x, end), "line")
-        _box(ax, (2.45, 3.34), (4.6, 0.34), f"{gather}: {gathered} numbers of each", "b")
-        _box(ax, (2.45, 1.09), (4.6, 0.34), f"{reduce}: {reduced} numbers of each", "b")
+                arrow(ax, (x, start), (x, end), "line")
+        box(ax, (2.45, 3.34), (4.6, 0.34), f"{gather}: {gathered} numbers of each", "b")
+        box(ax, (2.45, 1.09), (4.6, 0.34), f"{reduce}: {reduced} numbers of each", "b")
         ax.text(2.45, 2.2, "backward", ha="center", va="center", fontsize=9.5,
                 color=COLOURS["soft"])  # fmt: skip
     return figure(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, box
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,24 +25,6 @@ def _axes(high: float, across: float, down: float) -> tuple[Any, Axes]:
     return fig, ax
 
 
-def _box(
-    ax: Axes, at: tuple[float, float], size: tuple[float, float], text: str, role: str, **more: Any
-) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    (x, y), (wide, high) = at, size
-    corner, shape = (x - wide / 2, y - high / 2), "round,pad=0,rounding_size=0.08"
-    colour = COLOURS[role]
-    ax.add_patch(FancyBboxPatch(corner, wide, high, boxstyle=shape, fc=colour, alpha=0.16, lw=0))
-    ax.add_patch(FancyBboxPatch(corner, wide, high, boxstyle=shape, fc="none", ec=colour, lw=1.4))
-    ax.text(x, y, text, ha="center", va="center", linespacing=1.25, **{"fontsize": 10, **more})
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], role: str) -> None:
-    arrow = {"arrowstyle": "->", "color": COLOURS[role], "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=arrow)
-
-
 def ways(differences: Mapping[str, str], **picture: Any) -> Display:
     """Draw one program and three files that leave Python with it.
 
@@ -55,16 +38,16 @@ def ways(differences: Mapping[str, str], **picture: Any) -> Display:
     }
     with style():
         fig, ax = _axes(4.0, 4.9, 4.0)
-        _box(ax, (2.45, 0.3), (3.3, 0.42), "your model: Python code and tensors", "line")
-        _box(ax, (2.45, 1.15), (3.3, 0.42), "exported program: graph and tensors", "d")
-        _arrow(ax, (2.45, 0.52), (2.45, 0.92), "ink")
+        box(ax, (2.45, 0.3), (3.3, 0.42), "your model: Python code and tensors", "line")
+        box(ax, (2.45, 1.15), (3.3, 0.42), "exported program: graph and tensors", "d")
+        arrow(ax, (2.45, 0.52), (2.45, 0.92), "ink")
         ax.text(2.55, 0.72, "torch.export", fontsize=10, va="center", color=COLOURS["soft"])
         for at, (way, (file, runs, role)) in enumerate(files.items()):
             x = 0.83 + 1.62 * at
-            _arrow(ax, (2.45 + (x - 2.45) * 0.8, 1.38), (x, 1.75), role)
-            _box(ax, (x, 2.03), (1.5, 0.52), file, role)
-            _arrow(ax, (x, 2.31), (x, 2.6), role)
-            _box(ax, (x, 2.9), (1.5, 0.56), runs, role)
+            arrow(ax, (2.45 + (x - 2.45) * 0.8, 1.38), (x, 1.75), role)
+            box(ax, (x, 2.03), (1.5, 0.52), file, role)
+            arrow(ax, (x, 2.31), (x, 2.6), role)
+            box(ax, (x, 2.9), (1.5, 0.56), runs, role)
             ax.text(
                 x, 3.55, f"differs by\n{differences.get(way, '–')}", fontsize=10, ha="center",
                 va="center", color=COLOURS["soft"],
@@ -104,14 +87,14 @@ def written(
         for name, kind, shape in holders:
             y += 1
             role, word = KINDS[kind]
-            _box(ax, (0.95, y), (1.75, 0.8), name, role)
+            box(ax, (0.95, y), (1.75, 0.8), name, role)
             ax.text(2.0, y, f"{word}, {shape}", fontsize=10, va="center")
         y += 1.1
         ax.text(0.05, y, "calls", fontsize=10, color=COLOURS["soft"], va="center")
         for name, operator, shape in nodes[:upto]:
             y += 1
             last = name == nodes[upto - 1][0]
-            _box(ax, (0.95, y), (1.75, 0.8), name, "d" if last else "line")
+            box(ax, (0.95, y), (1.75, 0.8), name, "d" if last else "line")
             ax.text(2.0, y, f"= {operator}, {shape}", fontsize=10, va="center")
     calls = ", ".join(f"{name} = {operator} {shape}" for name, operator, shape in nodes[:upto])
     return figure(
@@ -161,16 +144,16 @@ def branches(names: Mapping[str, str], **picture: Any) -> Display:
     """
     with style():
         fig, ax = _axes(2.55, 4.9, 2.75)
-        _box(ax, (2.45, 0.3), (1.5, 0.42), names["input"], "c")
-        _box(ax, (2.45, 1.0), (2.3, 0.42), names["asks"], "d")
-        _arrow(ax, (2.45, 0.52), (2.45, 0.78), "ink")
+        box(ax, (2.45, 0.3), (1.5, 0.42), names["input"], "c")
+        box(ax, (2.45, 1.0), (2.3, 0.42), names["asks"], "d")
+        arrow(ax, (2.45, 0.52), (2.45, 0.78), "ink")
         for x, branch, result in (
             (1.2, "true", "yes"),
             (3.7, "false", "no"),
         ):
-            _arrow(ax, (2.45 + (x - 2.45) * 0.5, 1.22), (x, 1.55), "ink")
+            arrow(ax, (2.45 + (x - 2.45) * 0.5, 1.22), (x, 1.55), "ink")
             ax.text(x, 1.32, branch, fontsize=10, ha="center", color=COLOURS["soft"], va="center")
-            _box(ax, (x, 1.8), (2.2, 0.46), names[branch], "a" if branch == "true" else "b")
+            box(ax, (x, 1.8), (2.2, 0.46), names[branch], "a" if branch == "true" else "b")
             ax.text(x, 2.4, names[result], fontsize=10, ha="center", va="center")
     return figure(
         fig,
@@ -221,9 +204,9 @@ def translation(pairs: Sequence[tuple[str, str]], **picture: Any) -> Display:
         ax.text(1.1, 0.35, "exported program", fontsize=10, ha="center", color=COLOURS["soft"])
         ax.text(3.85, 0.35, "ONNX", fontsize=10, ha="center", color=COLOURS["soft"])
         for row, (call, node) in enumerate(pairs, 1):
-            _box(ax, (1.1, row), (2.0, 0.68), call, "d")
-            _arrow(ax, (2.15, row), (2.85, row), "ink")
-            _box(ax, (3.85, row), (1.9, 0.68), node, "c")
+            box(ax, (1.1, row), (2.0, 0.68), call, "d")
+            arrow(ax, (2.15, row), (2.85, row), "ink")
+            box(ax, (3.85, row), (1.9, 0.68), node, "c")
     return figure(fig, alt="; ".join(f"{call} becomes {node}" for call, node in pairs), **picture)
 
 
@@ -251,6 +234,6 @@ def reading(given: Any, assumed: tuple[int, ...], **picture: Any) -> Display:
             for row in rows:
                 y += 1
                 for column, place in enumerate(row):
-                    _box(ax, (column + 0.6, y), (0.9, 0.82), str(place), role)
+                    box(ax, (column + 0.6, y), (0.9, 0.82), str(place), role)
             y += 1.15
     return figure(fig, alt=f"Places in memory of the first two rows: {places}.", **picture)

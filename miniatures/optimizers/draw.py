@@ -7,33 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, box
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
     from miniatures.optimizers.watch_moments import Moment
-
-
-def _box(
-    ax: Axes, at: tuple[float, float], size: tuple[float, float], text: str, role: str
-) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    (x, y), (wide, high) = at, size
-    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07"}
-    for face, alpha in ((COLOURS[role], 0.18), ("none", 1.0)):
-        ax.add_patch(
-            FancyBboxPatch(
-                (x - wide / 2, y - high / 2), wide, high, fc=face, alpha=alpha, lw=1.5,
-                ec="none" if alpha < 1 else COLOURS[role], **shape,
-            )
-        )  # fmt: skip
-    ax.text(x, y, text, ha="center", va="center", fontsize=10.5, linespacing=1.25)
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], role: str) -> None:
-    arrow = {"arrowstyle": "->", "color": COLOURS[role], "lw": 1.5, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=arrow)
 
 
 def frame(numbers: Mapping[str, str], **picture: Any) -> Display:
@@ -56,21 +34,21 @@ def frame(numbers: Mapping[str, str], **picture: Any) -> Display:
         ax.set(xlim=(0, 5.2), ylim=(0, 4.4))
         ax.axis("off")
         for name, (at, text, role) in boxes.items():
-            _box(ax, at, (2.6 if name == "move" else 1.75, 0.62), text, role)
+            box(ax, at, (2.6 if name == "move" else 1.75, 0.62), text, role)
         for start, end, role in (
             ((1.95, 4.0), (2.2, 4.0), "a"), ((1.05, 3.67), (1.05, 3.08), "a"),
             ((3.1, 3.67), (3.1, 3.08), "c"), ((2.6, 3.67), (1.7, 3.08), "c"),
             ((1.05, 2.42), (1.5, 1.88), "a"), ((3.1, 2.42), (2.65, 1.88), "a"),
             ((2.07, 1.22), (2.07, 0.73), "e"),
         ):  # fmt: skip
-            _arrow(ax, start, end, role)
+            arrow(ax, start, end, role)
         decay: dict[str, Any] = {"color": COLOURS["b"], "fontsize": 10.5, "linespacing": 1.25}
         ax.text(4.1, 0.4, "decay in AdamW:\nthe weight, times\n1 − lr · λ", va="center", **decay)
-        _arrow(ax, (4.05, 0.4), (2.98, 0.4), "b")
+        arrow(ax, (4.05, 0.4), (2.98, 0.4), "b")
         ax.text(4.1, 3.2, "decay in Adam,\nSGD: λ times\nthe weight is\nadded to g", va="center",
                 **decay)  # fmt: skip
         ax.plot([4.55, 4.55, 1.05], [3.7, 4.38, 4.38], color=COLOURS["b"], lw=1.5)
-        _arrow(ax, (1.05, 4.385), (1.05, 4.31), "b")
+        arrow(ax, (1.05, 4.385), (1.05, 4.31), "b")
     said = ", ".join(f"{name}: {value}" for name, value in numbers.items())
     return figure(
         fig,
@@ -195,9 +173,9 @@ def matched(
             ax.text(x, 0.33, title, ha="center", va="center", fontsize=10.5)
             joined = {pair[0 if x < 2 else 1] for pair in pairs}
             for at, text in enumerate(entries):
-                _box(ax, (x, -at * 0.5 - 0.2), (2.1, 0.4), text, "a" if at in joined else "line")
+                box(ax, (x, -at * 0.5 - 0.2), (2.1, 0.4), text, "a" if at in joined else "line")
         for one, other, fits in pairs:
-            _arrow(ax, (2.22, -one * 0.5 - 0.2), (2.98, -other * 0.5 - 0.2), "c" if fits else "b")
+            arrow(ax, (2.22, -one * 0.5 - 0.2), (2.98, -other * 0.5 - 0.2), "c" if fits else "b")
     said = "; ".join(
         f"{left[1][one]} → {right[1][other]}{'' if fits else ' (wrong)'}"
         for one, other, fits in pairs
@@ -249,7 +227,7 @@ def places(rows: Mapping[str, Sequence[tuple[str, str]]], **picture: Any) -> Dis
             wide = 5.2 / len(cells)
             for place, (text, role) in enumerate(cells):
                 centre = (place + 0.5) * wide
-                _box(ax, (centre, top - 0.45), (wide - 0.08, 0.46), text, role)
+                box(ax, (centre, top - 0.45), (wide - 0.08, 0.46), text, role)
     said = "; ".join(
         f"{title}: {', '.join(' '.join(text.split()) for text, _ in cells)}"
         for title, cells in rows.items()

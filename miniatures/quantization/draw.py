@@ -7,33 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, box
 
 if TYPE_CHECKING:
     import torch
     from matplotlib.axes import Axes
 
 WIDE = 4.9
-
-
-def _box(
-    ax: Axes, at: tuple[float, float], size: tuple[float, float], text: str, role: str
-) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    (x, y), (wide, high) = at, size
-    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07"}
-    for face, alpha in ((COLOURS[role], 0.18), ("none", 1.0)):
-        edge = "none" if alpha < 1 else COLOURS[role]
-        corner = (x - wide / 2, y - high / 2)
-        ax.add_patch(
-            FancyBboxPatch(corner, wide, high, fc=face, alpha=alpha, lw=1.4, ec=edge, **shape)
-        )
-    ax.text(x, y, text, ha="center", va="center", fontsize=10, linespacing=1.25)
-
-
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], role: str) -> None:
-    arrow = {"arrowstyle": "->", "color": COLOURS[role], "lw": 1.4, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", end, start, arrowprops=arrow)
 
 
 def _canvas(ax: Axes, high: float) -> None:
@@ -172,10 +152,10 @@ def product(parts: Mapping[str, list[list[int]]], last: str, **picture: Any) -> 
         for name, corner, role, says in places:
             _cells(ax, corner, parts[name], role, cell if name != "sums" else (0.8, 0.36))
             ax.text(corner[0], corner[1] + 0.1, says, fontsize=10, va="bottom")
-        _arrow(ax, (1.1, 2.4), (1.1, 2.06), "ink")
-        _arrow(ax, (1.95, 1.4), (2.65, 1.4), "ink")
-        _box(ax, (2.45, 0.38), (4.7, 0.5), last, "c")
-        _arrow(ax, (3.4, 0.98), (3.4, 0.68), "ink")
+        arrow(ax, (1.1, 2.4), (1.1, 2.06), "ink")
+        arrow(ax, (1.95, 1.4), (2.65, 1.4), "ink")
+        box(ax, (2.45, 0.38), (4.7, 0.5), last, "c")
+        arrow(ax, (3.4, 0.98), (3.4, 0.68), "ink")
     return figure(
         fig,
         alt=f"Input codes {parts['input']}, weight codes {parts['weight']}; their product "
@@ -198,10 +178,10 @@ def borders(steps: Sequence[tuple[str, str, str]], **picture: Any) -> Display:
         for place, (name, key, kind) in enumerate(steps):
             y = high - 0.34 - 0.78 * place
             role = "a" if key.startswith("Quantized") else "e"
-            _box(ax, (1.35, y), (2.5, 0.46), name, role)
+            box(ax, (1.35, y), (2.5, 0.46), name, role)
             ax.text(2.8, y, f"{key}\n{kind}", va="center", fontsize=10, color=COLOURS[role])
             if place:
-                _arrow(ax, (1.35, y + 0.55), (1.35, y + 0.23), "ink")
+                arrow(ax, (1.35, y + 0.55), (1.35, y + 0.23), "ink")
     told = "; ".join(f"{name} gives {kind} with the key {key}" for name, key, kind in steps)
     return figure(fig, alt=f"From top to bottom: {told}.", **picture)
 
@@ -243,7 +223,7 @@ def lanes(found: Mapping[str, Sequence[str]], **picture: Any) -> Display:
                 y = high - 0.58 - 0.5 * place
                 role = "b" if "observer" in node else "e"
                 role = "a" if "quant" in node or node.startswith("qlinear") else role
-                _box(ax, (x, y), (width - 0.14, 0.36), node, role)
+                box(ax, (x, y), (width - 0.14, 0.36), node, role)
     told = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in found.items())
     return figure(fig, alt=f"Operators in order. {told}.", **picture)
 
