@@ -234,10 +234,14 @@ def left_behind() -> dict[str, int]:
     """Count what loaders may leave in this process: processes, threads, sockets, shared memory.
 
     A process that was told to end gets time for it: 2.11 does not wait for those it terminates.
+    So does the thread that feeds a queue: a queue that is closed does not wait for it.
     """
     gc.collect()
     for child in multiprocessing.active_children():
         child.join(60)
+    for thread in threading.enumerate():
+        if thread.name == "QueueFeederThread":
+            thread.join(60)
     children = len(multiprocessing.active_children())
     links = []
     for place in Path("/proc/self/fd").iterdir():
