@@ -8,7 +8,6 @@ from typing import Any
 from insidetorch.private.name import Name
 
 _SET = Name("torch._C._accelerator_setAllocatorSettings")
-_GET = Name("torch._C._accelerator_getAllocatorSettings")
 _SEGSUM = Name("torch.cuda._memory_viz.segsum")
 _TRACE = Name("torch.cuda._memory_viz.trace")
 _SEGMENT_PLOT = Name("torch.cuda._memory_viz.segment_plot")
@@ -24,14 +23,6 @@ def set_allocator(settings: str) -> None:
     that is not named may stay as it was.
     """
     _SET.get()(settings)
-
-
-def settings_now() -> str:
-    """Return the settings that the caching allocators read last, as they were written.
-
-    `torch._C._accelerator_getAllocatorSettings`.
-    """
-    return str(_GET.get()())
 
 
 def segment_map(snapshot: Mapping[str, Any]) -> str:
