@@ -103,19 +103,6 @@ def report(ddp: DDP) -> dict[str, Any]:
     return dict(ddp._get_ddp_logging_data())  # type: ignore[no-untyped-call]
 
 
-def buffer_hook(ddp: DDP, hook: Callable[[Any, dict[str, torch.Tensor]], object]) -> None:
-    """Have DDP call `hook` in place of its broadcast of buffers: `_register_buffer_comm_hook`."""
-    ddp._register_buffer_comm_hook(None, hook)  # type: ignore[no-untyped-call]
-
-
-def ignore(module: nn.Module, names: list[str]) -> None:
-    """Have DDP leave these parameters and buffers alone, once the module is wrapped.
-
-    `DistributedDataParallel._set_params_and_buffers_to_ignore_for_model`.
-    """
-    DDP._set_params_and_buffers_to_ignore_for_model(module, names)
-
-
 def mixed_precision(dtype: torch.dtype) -> Any:
     """Return DDP's own setting for computing and reducing in a type: `_MixedPrecision`."""
     from torch.nn.parallel import distributed
