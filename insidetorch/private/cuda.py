@@ -32,3 +32,25 @@ def compile_kernel(code: str, name: str) -> Callable[..., Any]:
     """
     made: Callable[..., Any] = _COMPILE_KERNEL.get()(code, name)
     return made
+
+
+_RUNS_ON = Name("torch.cuda._code_compatible_with_device")
+_BUILT_FOR = Name("torch.cuda.PYTORCH_RELEASES_CODE_CC")
+
+
+def runs_on(code: int, device: int) -> bool:
+    """Tell whether binary code for one compute capability runs on a device of another: 80 on 86.
+
+    `torch.cuda._code_compatible_with_device`.
+    """
+    return bool(_RUNS_ON.get()(device, code))
+
+
+def built_for() -> dict[str, set[int]]:
+    """Return for which compute capabilities the release's wheels for x86-64 have code, by CUDA.
+
+    `torch.cuda.PYTORCH_RELEASES_CODE_CC`; before 2.13 it does not ask for the processor.
+    """
+    found: dict[str, Any] = _BUILT_FOR.get()
+    return {cuda: set(code["x86_64"] if isinstance(code, dict) else code)
+            for cuda, code in found.items()}  # fmt: skip
