@@ -23,9 +23,12 @@ def of_a_device() -> tuple[dict[str, str], bool]:
     """Return what a new process says to each try, and whether a last call ended it by a signal.
 
     An empty text means that the try raised nothing. The last call is one of an operator that was
-    kept in a variable while its library went.
+    kept in a variable while its library went: it reads freed memory, so a process may survive it.
     """
-    ended = run([sys.executable, "-m", "miniatures.dispatcher.cases_device"])
+    for _ in range(5):
+        ended = run([sys.executable, "-m", "miniatures.dispatcher.cases_device"])
+        if ended.returncode < 0:
+            break
     return json.loads(ended.stdout.splitlines()[0]), ended.returncode < 0
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
+from pathlib import Path
+from subprocess import run
 from typing import Any
 
 import torch
@@ -269,3 +271,19 @@ def compiled(*sources: str) -> None:
         said = re.search(r"error: .*", str(error))
         reason = said[0] if said else str(error).splitlines()[0]
         raise BookError(f"The C++ does not compile ({reason}): correct it.") from None
+
+
+def asked_of_torch(namespace: str) -> list[str]:
+    """Return the names of functions that a compiled library of operators leaves to PyTorch.
+
+    :raises BookError: there is no `nm`, which comes with a C++ compiler.
+    """
+    nm = tool("nm")
+    if nm is None:
+        raise BookError("This cell lists the names in a library, and there is no nm: install binutils.")
+    for path in torch.ops.loaded_libraries:
+        if f"{namespace}\0".encode() in Path(path).read_bytes():
+            said = run([nm, "-D", "--undefined-only", path], capture_output=True, text=True, check=True)
+            names = [line.split()[-1] for line in said.stdout.splitlines()]
+            return [name for name in names if re.search("torch|c10|2at", name)]
+    raise BookError(f"No library with operators of {namespace} was compiled: compile it first.")
