@@ -67,6 +67,15 @@ def device_events(described: Sequence[Mapping[str, Any]]) -> Any:
     return events
 
 
+def file_only() -> Any:
+    """Return a configuration with which a profile makes its file and no events.
+
+    `torch._C._profiler._ExperimentalConfig`. None where this release has no such option.
+    """
+    made = _PROFILER_CONFIG.get()
+    return made(trace_only=True) if "trace_only" in str(made.__init__.__doc__) else None
+
+
 def with_stacks() -> Any:
     """Return the profiler setting with which events carry their Python stacks.
 
