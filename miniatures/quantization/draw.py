@@ -123,7 +123,6 @@ def rows_of_codes(found: Mapping[str, torch.Tensor], **picture: Any) -> Display:
             ax.set_title(name, fontsize=10.5)
             ax.set(xticks=[-128, 0, 127], yticks=range(len(codes)))
         axes[0].set_ylabel("row of the weight")
-        fig.tight_layout(pad=0.4)
     told = "; ".join(
         f"{name}: {', '.join(str(len(set(row))) for row in codes.tolist())}"
         for name, codes in found.items()
@@ -197,7 +196,6 @@ def through(x: torch.Tensor, y: torch.Tensor, grad: torch.Tensor, **picture: Any
         axes[0].set_ylabel("forward")
         axes[1].step(x, grad, where="mid", color=COLOURS["b"])
         axes[1].set(ylabel="gradient", xlabel="input", ylim=(-0.15, 1.25))
-        fig.tight_layout(pad=0.4)
     return figure(
         fig,
         alt="Above, a staircase that is flat at both ends. Below, the gradient: 1 where the "
