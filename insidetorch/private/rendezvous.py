@@ -24,12 +24,14 @@ _ASSIGN = Name("torch.distributed.elastic.agent.server.SimpleElasticAgent._assig
 _DUMP = Name("torch._C._distributed_c10d._dump_fr_trace")
 
 
-def flight_records() -> dict[str, Any]:
+def flight_records(stacks: bool = True) -> dict[str, Any]:
     """Return what the Flight Recorder of this process holds.
 
     `torch._C._distributed_c10d._dump_fr_trace`.
+
+    :param stacks: with the lines that called; the first time that takes seconds.
     """
-    records: dict[str, Any] = pickle.loads(_DUMP.get()())
+    records: dict[str, Any] = pickle.loads(_DUMP.get()(includeStackTraces=stacks))
     return records
 
 
