@@ -22,6 +22,7 @@ _JOIN = Name(f"{_DYNAMIC}._RendezvousJoinOp")
 _NODE = Name(f"{_DYNAMIC}._NodeDesc")
 _ASSIGN = Name("torch.distributed.elastic.agent.server.SimpleElasticAgent._assign_worker_ranks")
 _DUMP = Name("torch._C._distributed_c10d._dump_fr_trace")
+_SET_TIME = Name("torch.distributed.distributed_c10d._set_pg_timeout")
 
 
 def flight_records(stacks: bool = True) -> dict[str, Any]:
@@ -33,6 +34,14 @@ def flight_records(stacks: bool = True) -> dict[str, Any]:
     """
     records: dict[str, Any] = pickle.loads(_DUMP.get()(includeStackTraces=stacks))
     return records
+
+
+def set_time_out(group: object, seconds: float) -> None:
+    """Let the collectives of a group that stands already give up after some seconds.
+
+    `torch.distributed.distributed_c10d._set_pg_timeout`.
+    """
+    _SET_TIME.get()(timedelta(seconds=seconds), group)
 
 
 def worker_ranks(workers: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:
