@@ -22,15 +22,26 @@ _JOIN = Name(f"{_DYNAMIC}._RendezvousJoinOp")
 _NODE = Name(f"{_DYNAMIC}._NodeDesc")
 _ASSIGN = Name("torch.distributed.elastic.agent.server.SimpleElasticAgent._assign_worker_ranks")
 _DUMP = Name("torch._C._distributed_c10d._dump_fr_trace")
+_SET_TIME = Name("torch.distributed.distributed_c10d._set_pg_timeout")
 
 
-def flight_records() -> dict[str, Any]:
+def flight_records(stacks: bool = True) -> dict[str, Any]:
     """Return what the Flight Recorder of this process holds.
 
     `torch._C._distributed_c10d._dump_fr_trace`.
+
+    :param stacks: with the lines that called; the first time that takes seconds.
     """
-    records: dict[str, Any] = pickle.loads(_DUMP.get()())
+    records: dict[str, Any] = pickle.loads(_DUMP.get()(includeStackTraces=stacks))
     return records
+
+
+def set_time_out(group: object, seconds: float) -> None:
+    """Let the collectives of a group that stands already give up after some seconds.
+
+    `torch.distributed.distributed_c10d._set_pg_timeout`.
+    """
+    _SET_TIME.get()(timedelta(seconds=seconds), group)
 
 
 def worker_ranks(workers: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:

@@ -197,8 +197,13 @@ def said(work: Callable[[], Any]) -> str:
 
 
 def group_of(seconds: float = 60, **options: Any) -> Any:
-    """Make a group of all ranks whose collectives give up after some seconds."""
-    return dist.new_group(timeout=timedelta(seconds=seconds), **options)
+    """Make a group of all ranks whose collectives give up after some seconds.
+
+    To form it they have a minute, on a busy machine too.
+    """
+    group = dist.new_group(timeout=timedelta(seconds=max(60, seconds)), **options)
+    private.set_time_out(group, seconds)
+    return group
 
 
 def recorded(rank: int) -> list[tuple[int, str, tuple[int, ...], str]]:

@@ -165,3 +165,27 @@ def courses(found: Mapping[str, Sequence[float]], **picture: Any) -> Display:
         fig.legend(loc="outside upper left", frameon=False, fontsize=10)
     told = "; ".join(f"{name}: at most {max(sizes):.0f} KiB" for name, sizes in found.items())
     return figure(fig, alt=f"Bytes held in the course of a step. {told}.", **picture)
+
+
+def by_ranks(found: Sequence[tuple[int, int, int, int]], **picture: Any) -> Display:
+    """Draw the bytes that a rank keeps, and those it gathers in a step, against ranks.
+
+    :param found: ranks, bytes kept, bytes gathered, messages.
+    """
+    import matplotlib.pyplot as plt
+
+    ranks, kept, gathered, _ = zip(*found, strict=True)
+    with style():
+        fig, ax = plt.subplots(figsize=(4.9, 3.1))
+        ax.loglog(ranks, gathered, "s--", label="gathered in a step")
+        ax.loglog(ranks, kept, "o-", label="kept")
+        ax.set_xticks(ranks, [f"{count:,}" for count in ranks])
+        ax.minorticks_off()
+        ax.set_xlabel("ranks", fontsize=10)
+        ax.set_ylabel("bytes of parameters", fontsize=10)
+        ax.tick_params(labelsize=10)
+        fig.legend(loc="outside upper left", frameon=False, fontsize=10)
+    told = "; ".join(
+        f"{count:,} ranks: {here:,} kept, {came:,} gathered" for count, here, came, _ in found
+    )
+    return figure(fig, alt=f"Bytes against the number of ranks. {told}.", **picture)
