@@ -280,10 +280,14 @@ def asked_of_torch(namespace: str) -> list[str]:
     """
     nm = tool("nm")
     if nm is None:
-        raise BookError("This cell lists the names in a library, and there is no nm: install binutils.")
+        raise BookError(
+            "This cell lists the names in a library, and there is no nm: install binutils."
+        )
     for path in torch.ops.loaded_libraries:
         if f"{namespace}\0".encode() in Path(path).read_bytes():
-            said = run([nm, "-D", "--undefined-only", path], capture_output=True, text=True, check=True)
+            said = run(
+                [nm, "-D", "--undefined-only", path], capture_output=True, text=True, check=True
+            )
             names = [line.split()[-1] for line in said.stdout.splitlines()]
             return [name for name in names if re.search("torch|c10|2at", name)]
     raise BookError(f"No library with operators of {namespace} was compiled: compile it first.")

@@ -10,7 +10,6 @@ from insidetorch.show.figures import COLOURS, figure, style
 from insidetorch.show.shapes import arrow, box
 
 if TYPE_CHECKING:
-
     from miniatures.optimizers.watch_moments import Moment
 
 
