@@ -11,6 +11,7 @@ from insidetorch.private.name import Name
 _COMPILE = Name("torch._inductor.aoti_compile_and_package")
 _LOAD = Name("torch._inductor.aoti_load_package")
 _WHILE = Name("torch._higher_order_ops.while_loop.while_loop")
+_SCAN = Name("torch._higher_order_ops.scan.scan")
 _ARCHIVE = Name("torch.export.pt2_archive._package.package_pt2")
 
 
@@ -50,6 +51,14 @@ def loop_while(
     `torch._higher_order_ops.while_loop.while_loop`.
     """
     return _WHILE.get()(condition, body, state)
+
+
+def scan_rows(combine: Callable[..., Any], start: Any, rows: Any) -> Any:
+    """Carry a value over the rows of a tensor, as one node; return the last one and all outputs.
+
+    `torch._higher_order_ops.scan.scan`.
+    """
+    return _SCAN.get()(combine, start, rows)
 
 
 def archive(file: Any, programs: dict[str, Any]) -> None:
