@@ -11,7 +11,6 @@ _EXTENSION = Name("torch._C")
 _VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
 _LAZY_MODULES = Name("torch._lazy_modules")
 _IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
-_ARCH_FLAGS = Name("torch.utils.cpp_extension._get_cuda_arch_flags")
 
 
 def extension() -> Any:
@@ -42,11 +41,3 @@ def answer_fork_check(answer: Callable[[], bool]) -> None:
     `torch.cuda._is_in_bad_fork`, replaced: a build without CUDA always says no.
     """
     replace(_IN_BAD_FORK, answer)
-
-
-def cuda_arch_flags() -> list[str]:
-    """Return the flags by which an extension's build names GPUs to nvcc.
-
-    `torch.utils.cpp_extension._get_cuda_arch_flags`.
-    """
-    return list(_ARCH_FLAGS.get()())
