@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 def buffer_hook(ddp: DDP, hook: Callable[[Any, dict[str, torch.Tensor]], object]) -> None:
     """Have DDP call `hook` in place of its broadcast of buffers: `_register_buffer_comm_hook`."""
-    ddp._register_buffer_comm_hook(None, hook)  # type: ignore[no-untyped-call]
+    ddp._register_buffer_comm_hook(None, hook)
 
 
 def ignore(module: nn.Module, names: list[str]) -> None:
@@ -20,4 +20,5 @@ def ignore(module: nn.Module, names: list[str]) -> None:
 
     `DistributedDataParallel._set_params_and_buffers_to_ignore_for_model`.
     """
-    DDP._set_params_and_buffers_to_ignore_for_model(module, names)
+    leave: Any = DDP._set_params_and_buffers_to_ignore_for_model
+    leave(module, names)
