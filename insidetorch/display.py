@@ -19,7 +19,8 @@ _UNITS = {
     "gpu": "GPU", "cuda": "CUDA", "mib": "MiB", "kib": "KiB", "gib": "GiB", "gb": "GB", "mb": "MB",
 }  # fmt: skip
 _UNIT = re.compile(rf"\b(?:{'|'.join(_UNITS)})\b")
-_NUMBER = re.compile(r"(?<![\w.'\"])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*[\w'\"])")
+_NUMBER = re.compile(r"(?<![\w.,'\"])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*[\w'\"]|,\d)")
+_STARRED = re.compile(r"(?<![\w*])\*([A-Za-z](?:[^*\n]*[A-Za-z.])?)\*(?![\w*])")
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _ITEMS = 12
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -49,9 +50,12 @@ def code_apart(text: str) -> list[str]:
 
 
 def marked(text: str) -> str:
-    """Return text as HTML; what stands in backticks is code."""
+    """Return text as HTML: what stands in backticks is code, a phrase between stars emphasis."""
     pieces = enumerate(map(escape, code_apart(text)))
-    return "".join(f"<code>{piece}</code>" if n % 2 else piece for n, piece in pieces)
+    return "".join(
+        f"<code>{piece}</code>" if n % 2 else _STARRED.sub(r"<em>\1</em>", piece)
+        for n, piece in pieces
+    )
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,7 @@ def table(
         body = value.html if isinstance(value, Display) else escape(value)
         align = ' class="it-num"' if index in right else ""
         scope = ' scope="col"' if tag == "th" else ""
-        label = f' data-label="{escape(header[index])}"' if prose and tag == "td" else ""
-        return f"<{tag}{scope}{align}{label}>{body}</{tag}>"
+        return f"<{tag}{scope}{align}>{body}</{tag}>"
 
     head = "".join(cell("th" if title else "td", i, title) for i, title in enumerate(header))
     body = "".join(

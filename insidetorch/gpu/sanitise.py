@@ -36,7 +36,7 @@ _SVG_TAGS = _words(
 )
 _HTML_ATTRIBUTES = _words(
     "class id title lang dir role tabindex style open colspan rowspan scope headers span datetime "
-    "href src alt width height border start reversed data-label data-n data-trace data-title "
+    "href src alt width height border start reversed data-n data-trace data-title "
     "download"
 )
 _SVG_ATTRIBUTES = _words(

@@ -18,6 +18,8 @@ _TRITON_HASH = Name("torch.utils._triton.triton_hash_with_backend")
 _MODE_OPTIONS = Name("torch._inductor.list_mode_options")
 _SKIP_HOOK_GUARDS = Name("torch._dynamo.config.skip_nnmodule_hook_guards")
 _DYNAMO_PATCH = Name("torch._dynamo.config.patch")
+_DYNAMO_CONFIG = Name("torch._dynamo.config")
+_GRAPH_BREAK = Name("torch._dynamo.graph_break")
 _LOG_ARTIFACTS = Name("torch._logging._internal.log_registry")
 _DEVICE_SHEETS = Name("torch._inductor.analysis.device_info._device_mapping")
 
@@ -90,3 +92,17 @@ def guard_module_hooks() -> Any:
     """
     _SKIP_HOOK_GUARDS.get()
     return _DYNAMO_PATCH.get()(skip_nnmodule_hook_guards=False)
+
+
+def dynamo_settings() -> Any:
+    """Return the module of Dynamo's settings: `torch._dynamo.config`."""
+    return _DYNAMO_CONFIG.get()
+
+
+def graph_break() -> Callable[[], None]:
+    """Return the function that ends a graph where compiled code calls it.
+
+    `torch._dynamo.graph_break`.
+    """
+    found: Callable[[], None] = _GRAPH_BREAK.get()
+    return found

@@ -72,8 +72,10 @@ def file_only() -> Any:
 
     `torch._C._profiler._ExperimentalConfig`. None where this release has no such option.
     """
-    made = _PROFILER_CONFIG.get()
-    return made(trace_only=True) if "trace_only" in str(made.__init__.__doc__) else None
+    try:
+        return _PROFILER_CONFIG.get()(trace_only=True)
+    except TypeError:
+        return None
 
 
 def with_stacks() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from insidetorch.show.figures import COLOURS
 
@@ -21,16 +21,22 @@ def box(
     :param role: a key of `COLOURS`, for the rim and the ground.
     :param tint: how much of the colour the ground has, from 0 to 1.
     """
+    (x, y), (wide, high) = at, size
+    plate(ax, (x - wide / 2, y - high / 2), size, role, tint=tint)
+    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, linespacing=1.25)
+
+
+def plate(
+    ax: Axes, corner: tuple[float, float], size: tuple[float, float], role: str, *,
+    tint: float = 0.18,
+) -> None:  # fmt: skip
+    """Draw a rounded box without words; `corner` is its lower left one."""
     from matplotlib.patches import FancyBboxPatch
 
-    (x, y), (wide, high) = at, size
-    corner, colour = (x - wide / 2, y - high / 2), COLOURS[role]
-    shape = "round,pad=0,rounding_size=0.07"
-    ground = FancyBboxPatch(corner, wide, high, boxstyle=shape, fc=colour, ec="none", alpha=tint)
-    rim = FancyBboxPatch(corner, wide, high, boxstyle=shape, fc="none", ec=colour, lw=1.4)
-    ax.add_patch(ground)
-    ax.add_patch(rim)
-    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, linespacing=1.25)
+    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.07"}
+    colour = COLOURS[role]
+    ax.add_patch(FancyBboxPatch(corner, *size, fc=colour, ec="none", alpha=tint, **shape))
+    ax.add_patch(FancyBboxPatch(corner, *size, fc="none", ec=colour, lw=1.4, **shape))
 
 
 def arrow(

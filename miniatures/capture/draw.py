@@ -7,23 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from insidetorch.display import Display
 from insidetorch.show.figures import COLOURS, figure, style
+from insidetorch.show.shapes import arrow, plate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from miniatures.capture.cases import Outcome
 
 Line = tuple[str, str]
 """A text and the role of its colour."""
-
-
-def _box(ax: Axes, corner: tuple[float, float], size: tuple[float, float], role: str) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=0.06"}
-    for face, alpha in ((COLOURS[role], 0.16), ("none", 1.0)):
-        edge = "none" if alpha < 1 else COLOURS[role]
-        ax.add_patch(FancyBboxPatch(corner, *size, fc=face, alpha=alpha, lw=1.2, ec=edge, **shape))
 
 
 def layers(rows: Sequence[tuple[str, str, str]], **picture: Any) -> Display:
@@ -40,15 +30,13 @@ def layers(rows: Sequence[tuple[str, str, str]], **picture: Any) -> Display:
         ax.axis("off")
         for at, (name, line, who) in enumerate(rows):
             y = step * (len(rows) - 1 - at)
-            _box(ax, (0.05, y + 0.08), (2.85, 0.38), "e" if who else "ink")
+            plate(ax, (0.05, y + 0.08), (2.85, 0.38), "e" if who else "ink")
             ax.text(0.12, y + 0.27, name, va="center", fontsize=10, color=COLOURS["soft"])
             ax.text(1.35, y + 0.27, line, va="center", fontsize=10)
             if at:
-                arrow = {"arrowstyle": "->", "color": COLOURS["line"], "lw": 1.2}
-                ax.annotate("", (0.6, y + 0.45), (0.6, y + 0.64), arrowprops=arrow)
+                arrow(ax, (0.6, y + 0.64), (0.6, y + 0.45), "line")
             if who:
-                arrow = {"arrowstyle": "->", "color": COLOURS["a"], "lw": 1.4}
-                ax.annotate("", (2.92, y + 0.27), (3.2, y + 0.27), arrowprops=arrow)
+                arrow(ax, (2.92, y + 0.27), (3.2, y + 0.27), "a")
                 ax.text(3.24, y + 0.27, who, va="center", fontsize=10.5, color=COLOURS["a"])
     told = "; ".join(f"{name}, {line}: {who or 'nobody'}" for name, line, who in rows)
     return figure(fig, alt=f"From top to bottom, with who listens there: {told}.", **picture)
@@ -77,7 +65,7 @@ def matrix(found: Mapping[str, Mapping[str, Outcome]], **picture: Any) -> Displa
             ax.text(left - 0.1, y + step / 2, name, ha="right", va="center", fontsize=10)
             for column, one in enumerate(outcomes.values()):
                 mark, role = MARKS[one.word]
-                _box(
+                plate(
                     ax, (left + width * column + 0.04, y + 0.03), (width - 0.08, step - 0.06), role
                 )
                 warned = "!" if one.detail == "warned" else ""
@@ -124,7 +112,7 @@ def columns(
                 y = top - step * (row + 2)
                 inside = letter * (len(text) - len(text.lstrip()))  # an SVG drops leading spaces
                 if role not in {"soft", "ink"}:
-                    _box(ax, (x + inside, y + 0.02), (broad - inside, step - 0.04), role)
+                    plate(ax, (x + inside, y + 0.02), (broad - inside, step - 0.04), role)
                 ax.text(x + inside + 0.06, y + step / 2, text.lstrip(), va="center", fontsize=10,
                         color=COLOURS["soft" if role == "soft" else "ink"])  # fmt: skip
             x += broad + gap
