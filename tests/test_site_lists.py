@@ -144,7 +144,7 @@ def test_the_first_page_counts_what_the_build_settled(site: Path, page: Page) ->
     visit(page, "book/index")
     said = page.locator(".it-finding p").inner_text()
     wrong = sum(outcome in ("refuted", "until") for outcome in given)
-    assert f"Of {len(given)} common sentences" in said and f"{wrong} are not true" in said
+    assert f"Of {len(given)} statements about PyTorch" in said and f"{wrong} are not true" in said
     assert page.locator(".it-live-verdict .it-verdict").is_visible()
     assert page.locator(".it-live-verdict .it-excerpt").is_visible()
     assert page.locator("article .it-figure svg").first.is_visible()

@@ -39,7 +39,7 @@ def draw(path: Path, title: str, says: str, source: Path, ledger: Ledger) -> Non
     axes.set_axis_off()
     wrong = sum(counts[kind] for kind in landing.NOT_SO)
     found = (
-        f"Of {counts.total()} common sentences about PyTorch,\n"
+        f"Of {counts.total()} statements about PyTorch,\n"
         f"{wrong} are not true, or no longer, on torch {torch}."
     )
     for y, text, size, weight in (
