@@ -58,6 +58,12 @@ def marked(text: str) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """Return the words of a text that `marked` makes HTML of: without backticks and stars."""
+    pieces = enumerate(code_apart(text))
+    return "".join(piece if n % 2 else _STARRED.sub(r"\1", piece) for n, piece in pieces)
+
+
 @dataclass(frozen=True)
 class Display:
     """One thing shown.

@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup
 from built_site import ROOT, SITE
 from playwright.sync_api import Browser, Page
 
+from insidetorch.display import plain
 from insidetorch.site.glossary import read_glossary
 
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
@@ -127,7 +128,7 @@ def test_every_term_has_an_entry_that_says_where_it_is_shown() -> None:
 def test_every_question_is_on_the_page_once() -> None:
     entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
     shown = [li.find("a").get_text() for li in soup("book/questions").select(".it-questions li")]
-    assert sorted(shown) == sorted(entry["question"].replace("`", "") for entry in entries)
+    assert sorted(shown) == sorted(plain(entry["question"]) for entry in entries)
 
 
 def test_a_path_leads_to_sections_and_to_whole_pages_only_by_their_name() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from insidetorch.claims import read_verdicts
+from insidetorch.display import plain
 from insidetorch.errors import BookError
 from insidetorch.files import digest, write_changed
 from insidetorch.site import own_host, verdicts
@@ -250,7 +251,7 @@ def _listed(app: Sphinx) -> Iterator[Place]:
     labels = domain.anonlabels  # type: ignore[attr-defined]
 
     def place(kind: str, at: tuple[str, str], title: str, note: str, *texts: str) -> Place:
-        made = Place(kind, *at, title.replace("`", ""), note)
+        made = Place(kind, *at, plain(title), note)
         made.add(title, _TITLE / 2)
         for text in texts:
             made.add(text, _TEXT)
@@ -340,7 +341,7 @@ def _cut(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, dict[Any, Any]
 
 
 def _line(text: str, length: int) -> str:
-    text = " ".join(text.replace("`", "").split())
+    text = " ".join(plain(text).split())
     return text if len(text) <= length else f"{text[:length].rsplit(' ', 1)[0]} …"
 
 

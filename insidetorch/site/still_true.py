@@ -10,7 +10,7 @@ from urllib.parse import quote
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from insidetorch.display import Display, escape, marked, table
+from insidetorch.display import Display, escape, marked, plain, table
 from insidetorch.drift.history import version
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.run import Result
@@ -109,7 +109,7 @@ def sentence(text: str) -> str:
 
 def to(address: str, text: str) -> str:
     """Return a page's address that leads a browser to the first words of `text` on it."""
-    words = " ".join(text.replace("`", "").split()[:_MOST_WORDS])
+    words = " ".join(plain(text).split()[:_MOST_WORDS])
     return f"{address}#:~:text={quote(words, safe='')}" if address else ""
 
 
