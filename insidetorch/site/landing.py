@@ -47,8 +47,8 @@ def finding(page: PageContext) -> str:
     )
     return (
         f'<div class="it it-finding"><p>Of <strong>{of.total()}</strong> statements about '
-        f"PyTorch from documentation, articles and courses, <strong>{wrong}</strong> are not true, or no longer, on torch "
-        f"{escape(torch)}. "
+        f"PyTorch from documentation, articles and courses, <strong>{wrong}</strong> are not true, "
+        f"or no longer, on torch {escape(torch)}. "
         f"{linked(goal, 'See all of them')}.</p>"
         f'<div class="it-shares" aria-hidden="true">{bar}</div><ul class="it-key">{key}</ul></div>'
     )
