@@ -23,7 +23,6 @@ def _sparse() -> object:
 
 
 _SEQUENCE_NR = Name("torch.autograd.graph.Node._sequence_nr", _node)
-_SET_SEQUENCE_NR = Name("torch.autograd.graph.Node._set_sequence_nr", _node)
 _SAVED_RESULT = Name("torch.autograd.graph.Node._saved_result", _node)
 _INPUT_METADATA = Name("torch.autograd.graph.Node._input_metadata", _node)
 _VERSION = Name("torch.Tensor._version", a_tensor)
@@ -39,14 +38,6 @@ def sequence_nr(node: Any) -> int | None:
     """
     number: int = _SEQUENCE_NR.of(node)()
     return None if number == 2**64 - 1 else number
-
-
-def set_sequence_nr(node: Any, number: int) -> None:
-    """Give an autograd node another number, which moves it in the engine's queue.
-
-    `Node._set_sequence_nr()`, of a node of PyTorch's own.
-    """
-    _SET_SEQUENCE_NR.of(node)(number)
 
 
 def input_metadata(node: Any) -> list[Any]:
