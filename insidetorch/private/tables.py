@@ -13,6 +13,8 @@ _DISPATCH_TABLE = Name("torch._C._dispatch_dump_table")
 _OPERATOR_NAMES = Name("torch._C._dispatch_get_all_op_names")
 _CHECK_TABLE = Name("torch._C._dispatch_check_invariants")
 _KERNEL_LIBRARY = Name("torch._C._dispatch_library")
+_KERNEL_REGISTERED = Name("torch._C._dispatch_has_kernel_for_dispatch_key")
+_KERNEL_COMPUTED = Name("torch._C._dispatch_has_computed_kernel_for_dispatch_key")
 
 
 def registered_for(key: str) -> list[str]:
@@ -82,6 +84,18 @@ def table_is_current(operator: str) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def has_kernel(operator: str, key: str) -> tuple[bool, bool]:
+    """Tell whether a kernel was registered for exactly this key, and whether its place has one.
+
+    `torch._C._dispatch_has_kernel_for_dispatch_key` and
+    `torch._C._dispatch_has_computed_kernel_for_dispatch_key`.
+    """
+    return (
+        bool(_KERNEL_REGISTERED.get()(operator, key)),
+        bool(_KERNEL_COMPUTED.get()(operator, key)),
+    )
 
 
 def kernel_library(namespace: str, place: str) -> Any:
