@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from insidetorch.private.name import Name, a_tensor
+from insidetorch.private.quantized import quantized_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +24,6 @@ _TREE_MAP = Name("torch.utils._pytree.tree_map")
 _NO_SUBCLASSES = Name("torch._C.DisableTorchFunctionSubclass")
 _NO_FUNCTIONS = Name("torch._C.DisableTorchFunction")
 _NO_DISPATCH = Name("torch._C._DisableTorchDispatch")
-_HAS_KERNEL = Name("torch._C._dispatch_has_kernel_for_dispatch_key")
 
 
 def levels_in_force() -> list[tuple[int, str]]:
@@ -125,4 +125,4 @@ def has_rule(operator: str, key: str) -> bool:
 
     `torch._C._dispatch_has_kernel_for_dispatch_key`.
     """
-    return bool(_HAS_KERNEL.get()(operator, key))
+    return quantized_kernel(operator, key)
