@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from insidetorch.private.name import Name, a_tensor
+from insidetorch.private.quantized import quantized_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +22,8 @@ _MAKE_SUBCLASS = Name("torch.Tensor._make_subclass", a_tensor)
 _CORRECT_ALIASING = Name("torch.utils._python_dispatch.return_and_correct_aliasing")
 _TREE_MAP = Name("torch.utils._pytree.tree_map")
 _NO_SUBCLASSES = Name("torch._C.DisableTorchFunctionSubclass")
+_NO_FUNCTIONS = Name("torch._C.DisableTorchFunction")
+_NO_DISPATCH = Name("torch._C._DisableTorchDispatch")
 
 
 def levels_in_force() -> list[tuple[int, str]]:
@@ -99,3 +102,27 @@ def without_subclasses() -> Any:
     `torch._C.DisableTorchFunctionSubclass`; modes are asked still.
     """
     return _NO_SUBCLASSES.get()()
+
+
+def without_functions() -> Any:
+    """Return a context in which neither subclasses nor function modes are asked.
+
+    `torch._C.DisableTorchFunction`.
+    """
+    return _NO_FUNCTIONS.get()()
+
+
+def without_dispatch() -> Any:
+    """Return a context in which no `__torch_dispatch__` is asked, of a class or of a mode.
+
+    `torch._C._DisableTorchDispatch`.
+    """
+    return _NO_DISPATCH.get()()
+
+
+def has_rule(operator: str, key: str) -> bool:
+    """Return whether an operator, such as ``aten::sin``, has a kernel of its own for a key.
+
+    `torch._C._dispatch_has_kernel_for_dispatch_key`.
+    """
+    return quantized_kernel(operator, key)
