@@ -1,4 +1,4 @@
-"""Quantization: how a kernel chooses parameters, which kernels there are, and what is compiled."""
+"""Quantization: how a kernel chooses parameters, and what is compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from insidetorch.private.name import Name
 _CHOOSE = Name("torch._choose_qparams_per_tensor")
 _FREEZING = Name("torch._inductor.config.freezing")
 _CODE = Name("torch._inductor.utils.run_and_get_code")
-_KERNEL_UNDER = Name("torch._C._dispatch_has_kernel_for_dispatch_key")
 
 
 def choose_parameters(x: Any, *, reduce_range: bool) -> tuple[float, int]:
@@ -20,14 +19,6 @@ def choose_parameters(x: Any, *, reduce_range: bool) -> tuple[float, int]:
     """
     scale, zero = _CHOOSE.get()(x, reduce_range)
     return float(scale), int(zero)
-
-
-def quantized_kernel(operator: str, key: str) -> bool:
-    """Tell whether an operator such as ``quantized::linear`` has a kernel under a dispatch key.
-
-    `torch._C._dispatch_has_kernel_for_dispatch_key`.
-    """
-    return bool(_KERNEL_UNDER.get()(operator, key))
 
 
 def compiled_code(model: Any, x: Any, *, freezing: bool) -> tuple[Any, str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from insidetorch.private.name import Name, a_tensor
-from insidetorch.private.quantized import quantized_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -118,11 +117,3 @@ def without_dispatch() -> Any:
     `torch._C._DisableTorchDispatch`.
     """
     return _NO_DISPATCH.get()()
-
-
-def has_rule(operator: str, key: str) -> bool:
-    """Return whether an operator, such as ``aten::sin``, has a kernel of its own for a key.
-
-    `torch._C._dispatch_has_kernel_for_dispatch_key`.
-    """
-    return quantized_kernel(operator, key)
