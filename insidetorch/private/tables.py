@@ -86,16 +86,20 @@ def table_is_current(operator: str) -> bool:
     return True
 
 
-def has_kernel(operator: str, key: str) -> tuple[bool, bool]:
-    """Tell whether a kernel was registered for exactly this key, and whether its place has one.
+def has_kernel(operator: str, key: str) -> bool:
+    """Tell whether an operator such as ``aten::sin`` has a kernel of its own for exactly this key.
 
-    `torch._C._dispatch_has_kernel_for_dispatch_key` and
-    `torch._C._dispatch_has_computed_kernel_for_dispatch_key`.
+    `torch._C._dispatch_has_kernel_for_dispatch_key`; `key` may be an alias key.
     """
-    return (
-        bool(_KERNEL_REGISTERED.get()(operator, key)),
-        bool(_KERNEL_COMPUTED.get()(operator, key)),
-    )
+    return bool(_KERNEL_REGISTERED.get()(operator, key))
+
+
+def has_computed_kernel(operator: str, key: str) -> bool:
+    """Tell whether the place of a runtime key in an operator's table is filled, by any rule.
+
+    `torch._C._dispatch_has_computed_kernel_for_dispatch_key`; an alias key has no place and raises.
+    """
+    return bool(_KERNEL_COMPUTED.get()(operator, key))
 
 
 def kernel_library(namespace: str, place: str) -> Any:
