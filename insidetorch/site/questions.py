@@ -152,8 +152,7 @@ def _section(
 def _item(question: Question, place: Place, link: Callable[[str], str]) -> str:
     address = f"{link(place.doc)}#{place.anchor}"
     asked = " ".join(
-        f'<a href="{escape(one.url)}" title="{escape(one.title)}">{escape(_short(one.url))}</a>'
-        for one in question.sources
+        f'<a href="{escape(one.url)}">{escape(_short(one.url))}</a>' for one in question.sources
     )
     text = marked(question.question)
     return f'<li><a href="{escape(address)}">{text}</a>{asked and f" asked: {asked}"}</li>'
