@@ -22,6 +22,8 @@ _BACKENDS = Name("torch._C._dispatch_num_backends")
 _BEHIND_AUTOGRAD = Name("torch._C._dispatch_get_backend_keyset_from_autograd")
 _INCLUDED = Name("torch._C._dispatch_tls_local_include_set")
 _FORCED_SETS = Name("torch._C._ForceDispatchKeyGuard")
+_ZERO_TENSOR = Name("torch._efficientzerotensor")
+_FALLBACK_MODE = Name("torch._C._set_autograd_fallback_mode")
 
 
 def dispatch_keys(tensor: torch.Tensor) -> list[str]:
@@ -46,6 +48,23 @@ def dispatch_key_bits(tensor: torch.Tensor) -> int:
     `DispatchKeySet.raw_repr` of what `torch._C._dispatch_keys` returns.
     """
     return int(_KEY_BITS.of(_KEYS_OF.get()(tensor))())
+
+
+def set_autograd_fallback(mode: str) -> None:
+    """Say whether autograd's fallback warns (`"warn"`) or passes a call on (`"nothing"`).
+
+    `torch._C._set_autograd_fallback_mode`.
+    """
+    _FALLBACK_MODE.get()(mode)
+
+
+def zero_tensor(*size: int) -> torch.Tensor:
+    """Return a tensor of zeros without memory, which carries the key `ZeroTensor`.
+
+    `torch._efficientzerotensor`.
+    """
+    made: torch.Tensor = _ZERO_TENSOR.get()(size)
+    return made
 
 
 def runtime_keys() -> tuple[list[str], int]:
