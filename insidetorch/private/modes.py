@@ -8,6 +8,7 @@ from insidetorch.private.name import Name
 
 _DISPATCH_MODE = Name("torch.utils._python_dispatch.TorchDispatchMode")
 _FAKE_TENSOR_MODE = Name("torch._subclasses.fake_tensor.FakeTensorMode")
+_DETECT = Name("torch._guards.detect_fake_mode")
 _DEBUG_MODE = Name("torch.utils._debug_mode.DebugMode")
 
 
@@ -33,3 +34,11 @@ def fake_tensor_mode(**options: Any) -> Any:
     `torch._subclasses.fake_tensor.FakeTensorMode`.
     """
     return _FAKE_TENSOR_MODE.get()(**options)
+
+
+def mode_of_fakes(values: Any) -> Any:
+    """Return the fake mode that is in force, or that made one of the values; None if there is none.
+
+    `torch._guards.detect_fake_mode`.
+    """
+    return _DETECT.get()(values)
