@@ -37,11 +37,11 @@ WANTED = {
     "THPEngine_run_backward": f"{ENGINE}#engine-into-cpp",
     "Engine::thread_main": f"{ENGINE}#excerpt-Engine-thread_main",
     "_call_impl": f"{MODULE}#excerpt-torch-nn-modules-module-Module-_call_impl",
-    "register_full_backward_hook": f"{MODULE}#module-backward-hooks",
+    "register_full_backward_hook": f"{MODULE}#module-backward-more",
     "state_dict": f"{MODULE}#module-state-dict",
     "zero_grad": "notebooks/optimizers#excerpt-torch-optim-optimizer-Optimizer-zero_grad",
     "unscale": "notebooks/amp#excerpt-torch-amp-grad_scaler-GradScaler-unscale_",
-    "dispatch key set": "notebooks/dispatcher#excerpt-c10-DispatchKeySet-remove",
+    "dispatch key set": "notebooks/dispatcher#dispatcher-keys",
     "TensorIterator": "notebooks/one-call#call-iterator",
     "modified by an inplace operation": f"{GRAPH}#graph-inplace-error",
     "one of the variables needed for gradient computation has been modified by an inplace": (
