@@ -32,6 +32,9 @@ class Timed(ast.NodeVisitor):
             return False
         if isinstance(node, ast.Name):
             return node.id in CLOCKS | self.names and isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in TIMES:
+            # A method, such as a tensor's `median()`: only what it is called on and with counts.
+            return any(map(self.rests, [node.func.value, *node.args]))
         if isinstance(node, ast.Attribute) and node.attr in CLOCKS | TIMES:
             return True
         if isinstance(node, ast.comprehension):  # a choice by time, as of the events of a span
@@ -131,6 +134,8 @@ def resting(*cells: str) -> list[str]:
         (["rows = []\nfor f in ways:\n    rows.append(bench(f))", "claim('slow', rows[0])"], 1),
         (["t = bench(f)\nt = 3", "claim('three', t == 3, seen=bench(f))"], 0),
         (["print(bench(f))", "claim('ten calls', len(calls) == 10)"], 0),
+        (["claim('the middle', x.median() == 2)"], 0),
+        (["t = bench(f)", "claim('slow', torch.median(t.times) > 1)"], 1),
     ],
 )
 def test_a_condition_that_uses_a_clock_is_found(cells: list[str], found: int) -> None:

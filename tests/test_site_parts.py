@@ -282,7 +282,7 @@ class TestQuestions:
         html = questions.answered(found, SYMPTOMS, [DOC], lambda doc: f"../{doc}.html")
         address = "../notebooks/tensor.html#tensor-why"
         assert f'<a href="{address}">Why &lt;b&gt;<code>not</code>&lt;/b&gt;?</a>' in html
-        assert '<a href="https://example.org/1" title="A thread">example.org</a>' in html
+        assert 'asked: <a href="https://example.org/1">example.org</a>' in html
         assert '<h2 id="how">How</h2>' in html and "<h3>Tensors &lt;&amp;&gt;</h3>" in html
         assert '<a href="#how">How (1)</a>' in html and "#slow" not in html
 
