@@ -38,8 +38,8 @@ def test_a_rule_taken_away_is_noticed(broken: str, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(cases, "first_ranks", lambda workers: dict.fromkeys(workers, (0, 0)))
     else:
         monkeypatch.setattr(rendezvous.State, "join", join)
-    found = [cases.meeting(seed) for seed in range(30)]
-    assert not all(one["ranks" if broken == "ranks" else "members"] for one in found)
+    part = "ranks" if broken == "ranks" else "members"
+    assert not all(cases.meeting(seed)[part] for seed in range(30))
 
 
 def test_nodes_meet_at_a_store() -> None:

@@ -37,11 +37,11 @@ WANTED = {
     "THPEngine_run_backward": f"{ENGINE}#engine-into-cpp",
     "Engine::thread_main": f"{ENGINE}#excerpt-Engine-thread_main",
     "_call_impl": f"{MODULE}#excerpt-torch-nn-modules-module-Module-_call_impl",
-    "register_full_backward_hook": f"{MODULE}#module-backward-more",
+    "register_full_backward_hook": f"{MODULE}#module-backward-hooks",
     "state_dict": f"{MODULE}#module-state-dict",
     "zero_grad": "notebooks/optimizers#excerpt-torch-optim-optimizer-Optimizer-zero_grad",
     "unscale": "notebooks/amp#excerpt-torch-amp-grad_scaler-GradScaler-unscale_",
-    "dispatch key set": "notebooks/dispatcher#dispatcher-keys",
+    "dispatch key set": "notebooks/dispatcher#excerpt-c10-DispatchKeySet-remove",
     "TensorIterator": "notebooks/one-call#call-iterator",
     "modified by an inplace operation": f"{GRAPH}#graph-inplace-error",
     "one of the variables needed for gradient computation has been modified by an inplace": (
@@ -76,6 +76,7 @@ def test_names_count_whole_and_by_their_parts_and_chinese_by_two_characters() ->
     }  # fmt: skip
     chinese = [word for word, _ in words("PyTorch显存管理 of 图")][-4:]
     assert chinese == ["显存", "存管", "管理", "图"]
+    assert dict(words("unscale_ x")) == {"unscale_": 1, "unscal": 0.5, "x": 1}
     assert {stem(word) for word in ("compile", "compiles", "compiled", "compiling")} == {"compil"}
 
 
@@ -107,6 +108,24 @@ def test_the_index_is_cut_into_small_files_that_hold_it_all() -> None:
     ]
     steps = [int(step, 36) for step in re.findall(r"([0-9a-z]+)[A-Z]", found["w3"])]
     assert [sum(steps[: at + 1]) for at in range(3)] == [3, 10, 17]
+
+
+def test_the_index_says_how_much_of_a_title_a_word_is() -> None:
+    def letters(kind: str, title: str, word: str, anchor: str = "a") -> str:
+        place = Place(kind, "doc", anchor, title)
+        place.add(title, 1)
+        others = [Place("Section", "doc", "b", "T", words={"t": 3.0})]
+        made = dict(files([place, *others], {"doc": "Doc"}))
+        return part(made["t0.js"])[word].removeprefix("0")
+
+    assert letters("Section", "4. State dicts", "dict")[1] == "C"  # one word of two
+    assert letters("Source", "torch::Engine::run", "run")[1] == "B"  # its name is the last
+    assert len(letters("Source", "torch::Engine::run", "engin")) == 1
+    plain = letters("Section", "Views", "view")
+    assert plain[1] == letters("Section", "Deeper: views", "view")[1] == "B"
+    assert plain[0] > letters("Section", "Deeper: views", "view")[0]
+    assert plain[0] > letters("Question", "Views", "view")[0]
+    assert plain[0] > letters("Source", "Views", "view", "excerpt-miniatures-views")[0]
 
 
 def part(text: str) -> dict:

@@ -40,21 +40,25 @@
     while (last + 1 < starts.length && starts[last + 1].startsWith(word) && last < first + 1) last++;
     return Array.from({ length: last - first + 1 }, (_, at) => `t${first + at}`);
   };
+  // Of each place that has a word: how much of the text it is, and how much of the title.
+  const number = (letter) => letter.charCodeAt(0) - 65;
   const decode = (text) => {
     const places = new Map();
     let at = 0;
-    for (const [, step, much] of text.matchAll(/([0-9a-z]+)([A-Z])/g))
-      places.set(at += parseInt(step, 36), (much.charCodeAt(0) - 64) / 26);
+    for (const [, step, much, long] of text.matchAll(/([0-9a-z]+)([A-Z])([A-Z]?)/g))
+      places.set(at += parseInt(step, 36), [(number(much) + 1) / 26, long ? 1 / Math.max(number(long), 1) : 0]);
     return places;
+  };
+  const better = (found, place, much, named) => {
+    const [last, before] = found.get(place) || [0, 0];
+    found.set(place, [Math.max(much, last), Math.max(named, before)]);
   };
   const lookUp = async (about, word) => {
     const parts = await Promise.all(partsOf(about.t, word).map(fetchPart));
     const found = new Map();
     for (const part of parts) for (const [key, text] of Object.entries(part)) {
       const share = key === word ? 1 : word.length > 2 && key.startsWith(word) ? 0.6 * word.length / key.length : 0;
-      if (share) decode(text).forEach((much, place) => {
-        if (share * much > (found.get(place) || 0)) found.set(place, share * much);
-      });
+      if (share) decode(text).forEach(([much, named], place) => better(found, place, share * much, share * named));
     }
     return found;
   };
@@ -62,10 +66,10 @@
     const found = await lookUp(about, whole);
     if (!parts.length) return found;
     const others = await Promise.all(parts.map((part) => lookUp(about, part)));
-    others[0]?.forEach((much, place) => {
-      const all = others.map((one) => one.get(place) || 0);
-      const mean = 0.4 * Math.min(...all);
-      if (mean > (found.get(place) || 0)) found.set(place, mean);
+    others[0]?.forEach((_, place) => {
+      const all = others.map((one) => one.get(place) || [0, 0]);
+      const [much, named] = [0, 1].map((at) => Math.min(...all.map((one) => one[at])));
+      if (much) better(found, place, 0.4 * much, parts.length * named);
     });
     return found;
   };
@@ -77,11 +81,16 @@
     const weights = matched.map((one) => Math.log(1 + about.count / (1 + one.size)));
     const total = weights.reduce((sum, one) => sum + one, 0);
     const scores = new Map();
-    matched.forEach((one, at) => one.forEach((much, place) => {
-      const [sum, covered] = scores.get(place) || [0, 0];
-      scores.set(place, [sum + much * weights[at], covered + weights[at]]);
+    matched.forEach((one, at) => one.forEach(([much, named], place) => {
+      const score = scores.get(place) || { sum: 0, covered: 0, asked: 0, named: 0 };
+      scores.set(place, score);
+      score.sum += much * weights[at];
+      score.covered += weights[at] / total;
+      score.asked += named && weights[at] / total;  // how much of the query the title has
+      score.named += named;                         // how much of the title the query is
     }));
-    const ranked = [...scores].map(([place, [sum, covered]]) => [place, sum * (covered / total) ** 2])
+    const rank = ({ sum, covered, asked, named }) => sum * covered ** 2 * (1 + asked ** 2 * (0.5 + 1.5 * Math.min(named, 1)));
+    const ranked = [...scores].map(([place, score]) => [place, rank(score)])
       .sort((one, other) => other[1] - one[1]);
     return { about, ranked };
   };

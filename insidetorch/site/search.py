@@ -50,6 +50,9 @@ _CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _TITLE, _NAME, _TEXT, _PROOF = 12.0, 2.0, 1.0, 0.4
 """What a word counts in a title, as code in a sentence, in a sentence, in code and outputs."""
+_EXPLAIN, _AFTER = frozenset({"Section", "Source", "Term"}), 0.8
+"""What comes first among places with the same words, and what the words of others count."""
+_NUMBER = re.compile(r"^(?:\d+\.|Deeper:)\s*")
 _HEADS = frozenset({"h1", "h2", "h3", "h4"})
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})
 _SILENT = frozenset({"script", "style", "svg", "button", "nav"})
@@ -93,7 +96,7 @@ def words(text: str) -> Iterator[tuple[str, float]]:
         if whole and whole not in _STOPPED:
             yield whole, 1
         parts = _PART.findall(found)
-        if len(parts) > 1:
+        if parts != [found]:
             yield from ((stem(part), 0.5) for part in parts if len(part) > 1)
 
 
@@ -311,19 +314,48 @@ def files(places: list[Place], pages: dict[str, str]) -> Iterator[tuple[str, str
 
 
 def _postings(places: list[Place]) -> Iterator[tuple[str, str]]:
-    """Yield each word with the places that have it: steps in base 36, a letter for how much."""
+    """Yield each word with the places that have it: steps in base 36, a letter for how much.
+
+    Where a title has the word a second letter says of how many words that title is.
+    """
     mean = sum(sum(place.words.values()) for place in places) / max(len(places), 1)
-    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for at, place in enumerate(places):
         size = 0.5 + 0.5 * sum(place.words.values()) / mean
+        first, named = _first(place), _named(place)
         for word, count in place.words.items():
-            found[word].append((at, min(25, round(25 * count / (count + 1.5 * size)))))
+            letters = _letter(25 * first * count / (count + 1.5 * size))
+            if word in named:
+                letters += _letter(1 / named[word])
+            found[word].append((at, letters))
     for word in sorted(found):
         last, text = 0, ""
-        for at, much in found[word]:
-            text += f"{_base36(at - last)}{chr(65 + much)}"
+        for at, letters in found[word]:
+            text += f"{_base36(at - last)}{letters}"
             last = at
         yield word, text
+
+
+def _first(place: Place) -> float:
+    """Return what the words of a place count: less where it goes deeper, lists, or is in small."""
+    after = place.title.strip().startswith("Deeper:") or place.anchor.startswith(
+        "excerpt-miniatures-"
+    )
+    return _AFTER if after or place.kind not in _EXPLAIN else 1
+
+
+def _named(place: Place) -> dict[str, float]:
+    """Return what part of a place's title each of its words is; an excerpt's is its last name."""
+    title = _NUMBER.sub("", place.title.strip())
+    if place.kind == "Source":
+        title = title.replace("::", ".").rpartition(".")[2]
+    shares = dict(words(title))
+    whole = max(sum(share == 1 for share in shares.values()), 1)
+    return {word: share / whole for word, share in shares.items()}
+
+
+def _letter(number: float) -> str:
+    return chr(65 + min(25, round(number)))
 
 
 def _cut(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, dict[Any, Any]]]:
