@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jupytext
+import msgspec
 import pytest
-import yaml
 
 import insidetorch
 from insidetorch.publish.two_layers import parts
@@ -25,8 +27,14 @@ SHOWN = {
 """What the toolkit returns to be shown."""
 
 
+@cache
+def read(chapter: Path) -> Any:
+    """Return a chapter as a notebook, which no test changes."""
+    return jupytext.read(chapter)
+
+
 def cells(chapter: Path, kind: str) -> list[dict]:
-    return [cell for cell in jupytext.read(chapter).cells if cell.cell_type == kind]
+    return [cell for cell in read(chapter).cells if cell.cell_type == kind]
 
 
 def code_of(cell: dict) -> str:
@@ -55,7 +63,7 @@ def test_it_is_in_the_table_of_contents(chapter: Path) -> None:
 
 @every_chapter
 def test_it_stores_no_outputs_and_opens_as_a_notebook(chapter: Path) -> None:
-    notebook = jupytext.read(chapter)
+    notebook = read(chapter)
     assert notebook.metadata["jupytext"]["text_representation"]["format_name"] == "myst"
     assert not any(cell.outputs for cell in notebook.cells if cell.cell_type == "code")
 
@@ -125,7 +133,7 @@ def test_the_overview_has_its_rooms_and_leads_to_every_chapter() -> None:
 
 def test_the_overview_has_the_words_that_short_answers_use() -> None:
     term = re.compile(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`")
-    entries = yaml.safe_load((ROOT / "book" / "glossary.yml").read_text(encoding="utf-8"))
+    entries = msgspec.yaml.decode((ROOT / "book" / "glossary.yml").read_bytes())
     named = {
         form.replace("`", "").lower(): entry["term"]
         for entry in entries
@@ -150,14 +158,15 @@ def test_its_cuda_cells_have_names_of_their_own(chapter: Path) -> None:
 
 
 def test_each_verdict_is_settled_by_one_cell_of_its_chapter() -> None:
-    entries = yaml.safe_load((ROOT / "book" / "verdicts.yml").read_text(encoding="utf-8"))
+    entries = msgspec.yaml.decode((ROOT / "book" / "verdicts.yml").read_bytes())
     pages = [*CHAPTERS, *(p for p in (ROOT / "book").glob("*.md") if "code-cell" in p.read_text())]
     given = [(f"{p.parent.name}/{p.stem}", id) for p in pages for id in calls(p, "verdict")]
     assert sorted(given) == sorted((entry["chapter"], entry["id"]) for entry in entries)
 
 
 def test_each_question_is_answered_where_it_says() -> None:
-    entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
+    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
+    pages = {entry["chapter"] for entry in entries}
+    texts = {page: (ROOT / f"{page}.md").read_text(encoding="utf-8") for page in pages}
     for entry in entries:
-        text = (ROOT / f"{entry['chapter']}.md").read_text(encoding="utf-8")
-        assert f"({entry['anchor']})=" in text, entry["question"]
+        assert f"({entry['anchor']})=" in texts[entry["chapter"]], entry["question"]

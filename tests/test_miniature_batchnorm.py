@@ -45,6 +45,7 @@ def test_the_five_kernels_are_there_inside_the_block_only() -> None:
         torch.batch_norm_stats(x, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [5, 1])
 def test_two_ranks_equal_one_process(first: int) -> None:
     with Ranks(2) as ranks:

@@ -18,11 +18,13 @@ from miniatures.c10d_and_elastic.watch_agents import Job, failures, processes_wi
 from miniatures.ddp.watch_ranks import Ranks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1000, 1020))
 def test_members_and_ranks_are_torchelastics(seed: int) -> None:
     assert all(cases.meeting(seed).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["call", "waiting", "ranks"])
 def test_a_rule_taken_away_is_noticed(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = rendezvous.State.join

@@ -52,6 +52,7 @@ def test_the_small_loader_gives_pytorchs_batches() -> None:
         assert case.ours() == case.theirs(), case
 
 
+@pytest.mark.slow
 def test_the_small_loader_ends_its_workers_and_passes_errors_on() -> None:
     before = left_behind()
 

@@ -56,6 +56,7 @@ def test_names_of_torch_get_the_answers_that_the_system_gave(log: LoaderLog) -> 
         assert log.same(answer, log.answers[asker, symbol]), (asker, symbol, answer)
 
 
+@pytest.mark.slow
 def test_constructors_run_in_the_order_of_the_system(log: LoaderLog) -> None:
     inside = own(log)
     mine = [one for one in replay(log)[0].initialised if one in inside]

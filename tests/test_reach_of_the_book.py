@@ -106,6 +106,7 @@ def dotted_file(module: str) -> str:
     return f"{module.replace('.', '/')}.py"
 
 
+@pytest.mark.slow
 def test_a_comment_in_a_module_that_all_chapters_use_executes_none(book: Book) -> None:
     path = ROOT / "insidetorch/display.py"
     assert len(book.users("insidetorch.display", "show")) > 10
@@ -125,6 +126,7 @@ def with_edited(path: Path, name: str) -> dict[Path, bytes]:
     return {path: ast.unparse(tree).encode()}
 
 
+@pytest.mark.slow
 def test_an_edit_of_what_one_chapter_uses_executes_that_one(book: Book) -> None:
     ours = [path for path in module_files() if not book_text(book, path)]
     single = [
@@ -147,6 +149,7 @@ def book_text(book: Book, path: Path) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_an_edit_of_data_executes_exactly_its_readers(book: Book) -> None:
     data = {
         Path(node.where): {d for d, o in book.chapters.items() if node in o.nodes}
@@ -175,6 +178,7 @@ def test_what_every_chapter_reaches_is_there(book: Book) -> None:
         assert len(book.users(module, name)) == len(chapters())
 
 
+@pytest.mark.slow
 def test_keys_of_the_book_parse_each_module_once() -> None:
     project = open_project(ROOT)
     first = key.keys(chapters(), project)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 from built_site import ROOT, SITE
 from playwright.sync_api import Browser, Page
@@ -109,7 +109,7 @@ def test_a_term_leads_to_its_entry_and_the_entry_back(page: Page) -> None:
 
 
 def test_the_threads_of_a_question_stand_behind_it() -> None:
-    entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
+    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
     asked = [sorted(one["url"] for one in entry["sources"]) for entry in entries]
     shown = soup("book/questions").select(".it-questions li")
     links = [[link["href"] for link in one.find_all("a")[1:]] for one in shown]
@@ -127,7 +127,7 @@ def test_every_term_has_an_entry_that_says_where_it_is_shown() -> None:
 
 
 def test_every_question_is_on_the_page_once() -> None:
-    entries = yaml.safe_load((ROOT / "book" / "questions.yml").read_text(encoding="utf-8"))
+    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
     shown = [li.find("a").get_text() for li in soup("book/questions").select(".it-questions li")]
     assert sorted(shown) == sorted(plain(entry["question"]) for entry in entries)
 
