@@ -140,6 +140,16 @@ def test_a_build_does_not_ask_for_an_anchor_that_the_lock_refuses(book: Path) ->
     assert console.export_text() == ""
 
 
+def test_a_name_that_leads_elsewhere_when_torch_runs_is_as_the_lock_has_it(book: Path) -> None:
+    other = "torch.nn.Module.__call__"  # which the class sets to another of its methods
+    page = book / "a.md"
+    page.write_text(page.read_text().replace("torch.mul(2", f"{other}, torch.mul(2"))
+    built(book)
+    assert command(book, "lock", "--yes").exit_code == 0
+    assert f'"{other}"' in (book / "data" / "anchors.lock").read_text()
+    assert command(book, "lock", "--check").exit_code == 0
+
+
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"<<<<<<< ours\n"])
 def test_the_advice_for_a_damaged_lock_works(book: Path, damage: bytes) -> None:
     assert command(book, "lock", "--yes").exit_code == 0

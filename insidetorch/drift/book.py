@@ -164,9 +164,19 @@ def unlocked(book: Book, ledger: Mapping[str, Any], tree: Tree) -> list[str]:
     lock = lockfile.read(book.lock)
     now = anchors_now(book, ledger, tree)
     named = {change for change in lockfile.changes(lock, now) if change.kind != "placed"}
-    fresh = [change.anchor for change in named if change.kind == "new"]
-    known = {anchor.id for anchor in against_run(fresh, tree)[0]} if fresh else set()
-    named = {change for change in named if change.kind != "new" or change.anchor.id in known}
+    # The running torch has the last word, as when the lock was written: a name may lead elsewhere
+    # there, as `__call__` does where a class sets it to another of its methods.
+    asked = [change.anchor for change in named if change.kind != "unused"]
+    runs = {anchor.id: anchor for anchor in against_run(asked, tree)[0]} if asked else {}
+    locked = {anchor.id: anchor for anchor in lock.anchors}
+
+    def differs(change: lockfile.Change) -> bool:
+        found = runs.get(change.anchor.id)
+        if change.kind == "new":
+            return found is not None
+        return found is None or found.sha256 != locked[change.anchor.id].sha256
+
+    named = {change for change in named if differs(change)}
     ordered = sorted(named, key=lambda change: change.anchor.id)
     docs = [*(chapter.doc for chapter in book.chapters()), TOOLKIT]
     return lockfile.sentences(ordered, docs)
