@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 
-from insidetorch.publish.two_layers import layered, parts
+from insidetorch.publish.two_layers import join_setups, layered, parts
 from insidetorch.records import RECORD_MIME
 
 
@@ -98,6 +98,26 @@ def test_imports_are_a_line_of_their_own_and_an_excerpts_call_is_quiet() -> None
     assert rest["metadata"]["tags"] == ["remove-input"]
     assert 'class="it-how it-quiet"' in rest["outputs"][0]["data"]["text/html"]
     assert folded(rest["outputs"][0]) == ["source('c10::List')"]
+
+
+@pytest.mark.parametrize(
+    "source", ["# check\nimport a\nclaim('t', a)", "import a\n\nclaim('t', a)"]
+)
+def test_imports_for_checks_alone_fold_with_the_check(source: str) -> None:
+    (made,) = layered(cell(source, shown("<p>t</p>", "claim")))
+    (code,) = folded(made["outputs"][0])
+    assert code.split() == ["import", "a", "claim('t',", "a)"]
+    assert "remove-input" in made["metadata"]["tags"]
+
+
+def test_imports_that_follow_each_other_are_one_line() -> None:
+    text = {"cell_type": "markdown", "id": "t", "source": "text", "metadata": {}}
+    sources = ["import a", "import b", "import c\nc.x", text, "import d"]
+    cells = [layered(one if one is text else cell(one)) for one in sources]
+    join_setups(cells)
+    assert [[one["source"] for one in made] for made in cells] == [
+        [], [], ["import a\nimport b\nimport c", "c.x"], ["text"], ["import d"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("source", ["source('c10::List')", "claim('a', 1)", "settled()"])

@@ -1,9 +1,9 @@
 """A page's two layers: what a cell demonstrates is seen, and what proves it is folded below.
 
 A code cell of a chapter imports, demonstrates, shows excerpts and checks sentences. The page shows
-the demonstration. Imports fold into a line "Setup"; the code of a check folds into the line that
-the check makes; a statement that only shows an excerpt is not seen, since the excerpt's head says
-what it is. The notebook that readers take along is as it was written.
+the demonstration. Imports fold into a line "Setup", those of a check with the check; the code of a
+check folds into the line that the check makes; a statement that only shows an excerpt is not seen,
+since the excerpt's head says what it is. The notebook that readers take along is as it was written.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from insidetorch.records import RECORD_MIME
@@ -48,7 +49,7 @@ def parts(source: str) -> list[Part]:
         lead = lines[begun : node.lineno - 1]
         folding = MARK in lead or (folding and "" not in lead)
         layer = _layer(node)
-        if folding and layer == "seen":
+        if folding and layer in ("seen", "setup"):
             layer = "check"
         found.append(Part(layer, "\n".join(line for line in own if line != MARK).strip("\n")))
         begun = end
@@ -78,8 +79,8 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the cells that the page has for a code cell of a chapter.
 
     :param cell: as staged, its outputs still with their records.
-    :return: a cell "Setup" if it imports, then the cell with what is seen, its outputs carrying
-        the folded code.
+    :return: a cell "Setup" if it imports for what is seen, then the cell with what is seen, its
+        outputs carrying the folded code.
     """
     tags = set(cell.get("metadata", {}).get("tags") or ())
     if cell["cell_type"] != "code" or tags & _TAGS_WITHOUT_LAYERS:
@@ -87,6 +88,8 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = parts(cell["source"])
     if all(part.layer == "seen" for part in found):
         return [dict(cell)]
+    if {part.layer for part in found} == {"setup", "check"}:
+        found = [Part("check", part.text) for part in found]
     by = {
         layer: "\n".join(part.text for part in found if part.layer == layer)
         for layer in ("setup", "seen", "excerpt")
@@ -108,6 +111,21 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
     elif rest := "\n".join(part.text for part in found if part.layer != "setup"):
         made.append(_hidden(cell, rest, "What a later check needs", "it-prepares"))
     return made
+
+
+def join_setups(cells: Sequence[list[dict[str, Any]]]) -> None:
+    """Make lines "Setup" that follow each other one, in place.
+
+    :param cells: for each cell of a chapter what `layered` made of it; the later takes the earlier
+        in, so that some are left with nothing.
+    """
+    for before, after in pairwise(cells):
+        if before and after and _is_setup(before[-1]) and _is_setup(after[0]):
+            after[0]["source"] = f"{before.pop()['source']}\n{after[0]['source']}"
+
+
+def _is_setup(cell: Mapping[str, Any]) -> bool:
+    return "it-setup" in cell.get("metadata", {}).get("tags", ())
 
 
 def _hidden(cell: Mapping[str, Any], code: str, said: str, tag: str) -> dict[str, Any]:
