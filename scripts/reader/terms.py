@@ -21,6 +21,7 @@ EVERYDAY = frozenset(_EVERYDAY.split()) | {
 }  # fmt: skip
 """Terms with an everyday meaning too: they count where the chapter links or shows them."""
 
+_BEGINS = re.compile(r"(?<![\w-])\S")
 _EXPLAINS = re.compile(
     r"\*{0,2}(?:\s*\(|,\s+(?:a|an|the|that|which|where|what|one|its|so|or)\b|\s*[:–—]|"
     r"\s+(?:is|are|means)\b)"
@@ -37,11 +38,12 @@ class _Use:
 def terms(read: Read, entries: Sequence[Entry]) -> Iterator[Finding]:
     """Find terms that are no link, or not yet explained, where they are first used."""
     words = {name.lower(): entry for entry in entries for name in entry.names}
+    forms = _forms(tuple(entries))
     uses: dict[str, list[_Use]] = {}
     for deeper in (False, True):
         for prose in read.prose:
             if prose.deeper == deeper:
-                found = sorted(_uses(prose, entries, words), key=lambda each: each[0])
+                found = sorted(_uses(prose, forms, words), key=lambda each: each[0])
                 for _, entry, use in found:
                     uses.setdefault(entry.term, []).append(use)
     for entry in entries:
@@ -63,7 +65,7 @@ def _everyday(entry: Entry) -> bool:
 
 
 def _uses(
-    prose: Prose, entries: Sequence[Entry], words: Mapping[str, Entry]
+    prose: Prose, forms: _Forms, words: Mapping[str, Entry]
 ) -> Iterator[tuple[int, Entry, _Use]]:
     for place, target in prose.linked.items():
         if target in words:
@@ -72,26 +74,50 @@ def _uses(
             called = re.search(r"\b(?:called|is|are)\s+(?:an?\s+|the\s+)?$", prose.raw[:place])
             explained = bold or bool(called) or bool(_EXPLAINS.match(prose.raw, end))
             yield place, words[target], _Use(line_of(prose, place), True, explained)
-    as_code, as_words = _patterns(tuple(entries))
     for place, code in prose.code.items():
-        if code in as_code:
+        if code in forms.code:
             yield place, words[code.lower()], _Use(line_of(prose, place), False, False)
-    for found in as_words.finditer(prose.text) if as_words.pattern else ():
+    for found in forms.found(prose.text):
         name = " ".join(found[1].split()).lower()
         explained = prose.text[max(0, found.start() - 2) : found.start()] == "**"
         yield found.start(), words[name], _Use(line_of(prose, found.start()), False, explained)
 
 
+@dataclass(frozen=True)
+class _Forms:
+    """How terms are written.
+
+    :param code: those that are code.
+    :param plain: for the small first letter of the others a pattern that finds them, the longest
+        first. One pattern for all takes ten times as long.
+    """
+
+    code: frozenset[str]
+    plain: Mapping[str, re.Pattern[str]]
+
+    def found(self, text: str) -> Iterator[re.Match[str]]:
+        at = 0
+        while start := _BEGINS.search(text, at):
+            pattern = self.plain.get(start[0].lower())
+            found = pattern.match(text, start.start()) if pattern else None
+            if found:
+                yield found
+            at = (found or start).end()
+
+
 @cache
-def _patterns(entries: tuple[Entry, ...]) -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return the terms that are code, and a pattern that finds the others, the longest first."""
-    forms = [name for entry in entries for name in (entry.term, *entry.also)]
-    code = frozenset(name.strip("`") for name in forms if name.startswith("`"))
-    plain = sorted((name.replace("`", "") for name in forms if "`" not in name), key=len)
-    each = [
-        spaced if name != name.lower() else f"(?i:{spaced})"
-        for name in reversed(plain)
-        for spaced in [r"\s+".join(map(re.escape, name.split(" ")))]
-    ]
-    either = "|".join(each)
-    return code, re.compile(rf"(?<![\w-])({either})(?:s|es)?(?![\w-])" if either else "")
+def _forms(entries: tuple[Entry, ...]) -> _Forms:
+    names = [name for entry in entries for name in (entry.term, *entry.also)]
+    code = frozenset(name.strip("`") for name in names if name.startswith("`"))
+    plain: dict[str, list[str]] = {}
+    for name in sorted((name.replace("`", "") for name in names if "`" not in name), key=len):
+        spaced = r"\s+".join(map(re.escape, name.split(" ")))
+        form = spaced if name != name.lower() else f"(?i:{spaced})"
+        plain.setdefault(name[0].lower(), []).insert(0, form)
+    return _Forms(
+        code,
+        {
+            first: re.compile(rf"({'|'.join(each)})(?:s|es)?(?![\w-])")
+            for first, each in plain.items()
+        },
+    )
