@@ -39,6 +39,7 @@ def alike(file: str, symbol: str, old: str, new: str) -> bool:
         ("def f(x):\n  y: int = x\n  return y", "def f(x):\n  y = x\n  return y"),
         ("def f(x):\n  y: int\n  y = x", "def f(x):\n  y = x"),
         ("def f(x):\n  assert x, 'no'", "def f(x):\n  if not x:\n    raise AssertionError('no')"),
+        ("def f(x):\n  return", "def f(x):\n  return None"),
         ("def f(x):\n  assert x == 1", "def f(x):\n  if x != 1:\n    raise AssertionError"),
         ("def f(x, y):\n  assert x is None or not y",
          "def f(x, y):\n  if x is not None and y:\n    raise AssertionError('no')"),

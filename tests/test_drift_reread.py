@@ -88,6 +88,22 @@ def test_the_first_page_has_an_end_and_a_reason_takes_an_item_from_it() -> None:
     assert not any(one.reason for one in placed(many, "2.1", None, [Reason("2.0", "", "t", "x")]))
 
 
+def test_what_has_no_room_on_the_first_page_is_said_to_rest_on_sentences() -> None:
+    many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE + 5)]
+    lines = terminal(report(many, "2.0", "1.0"), everything=True)
+    assert any(
+        line.startswith("Folded: 5 more to reread, which rank below; 0 definitions")
+        for line in lines
+    )
+    assert any(line.endswith("t44 (a); old → new") for line in lines)
+    # Placed again, with what was executed, another may come first.
+    held = Rest("a", "S0.", claims=(text_id("S0."),))
+    ran = Result("2.0", "", "1.0", "", "", "", {"a": (text_id("S0."),)}, ())
+    again = placed(placed([replace(many[0], rests=(held,)), *many[1:]], "2.0", None, ()),
+                   "2.0", ran, ())  # fmt: skip
+    assert next(one for one in again if one.target == "t00").late
+
+
 def test_what_is_gone_takes_its_place_on_the_first_page() -> None:
     gone = [item(Level.GONE, f"g{n}", Rest("a", f"G{n}.")) for n in range(4)]
     many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE)]
@@ -101,7 +117,7 @@ def test_a_folded_line_says_what_changed_where_the_page_does_not_show_it() -> No
     hidden = replace(hidden, old=("  one = 1",), new=(), shown=())
     made = report([hidden], "2.0", "1.0")
     assert any(
-        line.endswith("t (a); not shown there: one = 1 → nothing")
+        line.endswith("t (a); not shown or named there: one = 1 → nothing")
         for line in terminal(made, everything=True)
     )
 

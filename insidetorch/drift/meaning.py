@@ -17,6 +17,7 @@ from insidetorch.locate.normalise import normalise
 
 _SILENT = re.compile(
     r"\[ \[ (?:nodiscard|maybe_unused|likely|unlikely)(?: \( [^()]* \))? \] \] ?|\bC10_NODISCARD "
+    r"|\bnoexcept (?!\()"
 )
 _BACKENDS = ("CPU", "CUDA", "Meta", "Composite")
 _LISTS = ("variants", "tags", "ufunc_inner_loop")
@@ -35,10 +36,10 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 def same(one: Found, other: Found) -> bool:
     """Tell whether two definitions mean the same to those who call or read them.
 
-    Not counted are Python's hints and names of local variables, an ``assert`` written as ``if``
-    and ``raise AssertionError``, C++ attributes such as ``[[nodiscard]]``, and in
-    ``native_functions.yaml`` the order of keys and the kernels of backends other than CPU, CUDA,
-    Meta and Composite.
+    Not counted are Python's hints and names of local variables, ``return`` beside ``return None``,
+    an ``assert`` written as ``if`` and ``raise AssertionError``, C++ attributes such as
+    ``[[nodiscard]]`` and ``noexcept``, and in ``native_functions.yaml`` the order of keys and the
+    kernels of backends other than CPU, CUDA, Meta and Composite.
     """
     if one.definition.lines == other.definition.lines:
         return True
@@ -105,7 +106,7 @@ def counted(backend: str) -> bool:
 
 
 class Plain(ast.NodeTransformer):
-    """Takes docstrings and hints out, and writes each assertion as ``assert``."""
+    """Takes docstrings and hints out; writes each assertion as ``assert``, each bare return so."""
 
     def __init__(self) -> None:
         self.fields = False  # whether annotations here may make the fields of a dataclass
@@ -144,6 +145,12 @@ class Plain(ast.NodeTransformer):
         if node.value is None:
             return None
         return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Constant) and node.value.value is None:
+            node.value = None
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         self.generic_visit(node)

@@ -172,13 +172,19 @@ def terminal(made: Report, *, everything: bool = False) -> list[str]:
 
 def folded(made: Report) -> str:
     """Return the sentence on what is not on the first page."""
-    levels = Counter(item.level for item in made.items or () if not item.first_page)
-    behind = levels.pop(Level.COUNTED, 0)
+    kinds = Counter("late" if item.late else item.level for item in folded_items(made))
+    late, behind = kinds.pop("late", 0), kinds.pop(Level.COUNTED, 0)
+    more = f"{late} more to reread, which rank below; " if late else ""
     return (
-        f"Folded: {levels.total()} definitions that no sentence rests on; "
+        f"Folded: {more}{kinds.total()} definitions that no sentence rests on; "
         f"{behind} public names have other code somewhere behind them; "
         f"{len(made.unknown)} could not be compared."
     )
+
+
+def folded_items(made: Report) -> list[Item]:
+    """Return what is not on the first page."""
+    return [item for item in made.items or () if not item.first_page]
 
 
 def markdown(reports: Sequence[Report], title: str, most: int = BODY) -> str:
@@ -242,8 +248,9 @@ def _folded(item: Item) -> str:
         return ""
     where = ", ".join(dict.fromkeys(rest.chapter for rest in item.rests))
     old, new = ("".join(lines[:1]).strip() or "nothing" for lines in (item.old, item.new))
-    near = "" if item.shown else "not shown there: "
-    lines = f"; {near}{old} → {new}" if item.old or item.new else ""
+    told = next((said for said in item.said if item.why in said), f"{old} → {new}")
+    near = "" if item.shown or item.late else "not shown or named there: "
+    lines = f"; {near}{told}" if item.said or item.old or item.new else ""
     reason = f"; {item.reason}" if item.reason else ""
     return f"{item.why}: {item.target} ({where}){lines}{reason}"
 

@@ -79,6 +79,7 @@ class Item:
     :param shown: the changed lines that pages show, as a difference.
     :param rests: what rests on it, what matters most first.
     :param reason: why the authors let it stand; "" if they have not said.
+    :param late: whether the first page ended before it.
     """
 
     level: Level
@@ -92,11 +93,12 @@ class Item:
     shown: tuple[str, ...]
     rests: tuple[Rest, ...]
     reason: str = ""
+    late: bool = False
 
     @property
     def first_page(self) -> bool:
-        """Whether it has to be read."""
-        return self.level < Level.REST and not self.reason
+        """Whether it has to be read first."""
+        return self.level < Level.REST and not (self.reason or self.late)
 
 
 def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]:
@@ -153,7 +155,7 @@ def _said(group: Sequence[Item]) -> tuple[str, ...]:
 def placed(
     found: Iterable[Item], release: str, ran: Result | None, reasons: Sequence[Reason]
 ) -> list[Item]:
-    """Return items in the order in which they have to be read, at most `FIRST_PAGE` of them.
+    """Return items in the order in which they have to be read, all after `FIRST_PAGE` as late.
 
     :param ran: the book as it was executed on the release, if it was.
     """
@@ -164,12 +166,12 @@ def placed(
             rests = tuple(replace(rest, held=_held(rest, ran)) for rest in rests)
         about = (one for one in reasons if one.release == release)
         reason = next((one.reason for one in about if item.target.startswith(one.about)), "")
-        put.append(replace(item, rests=rests, reason=reason))
+        put.append(replace(item, rests=rests, reason=reason, late=False))
     put.sort(key=_rank)
     read = [item for item in put if item.first_page]
     gone = sum(item.level is Level.GONE for item in read)
     late = [item for item in read if item.level][max(0, FIRST_PAGE - gone) :]
-    return [replace(item, level=Level.REST) if item in late else item for item in put]
+    return [replace(item, late=item in late) for item in put]
 
 
 def _held(rest: Rest, ran: Result) -> bool:

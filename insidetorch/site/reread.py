@@ -68,7 +68,7 @@ def _report(one: report.Report, data: DriftData, link: Link) -> str:
         )
     parts += [_item(number, item, link) for number, item in enumerate(one.first, start=1)]
     if one.items is not None:
-        rest = [item for item in one.items if not item.first_page and item.level < Level.COUNTED]
+        rest = [item for item in report.folded_items(one) if item.level < Level.COUNTED]
         rows = "".join(f"<li>{_named(item)}</li>" for item in rest)
         rows += "".join(f"<li>{escape(line)}</li>" for line in one.unknown)
         parts.append(_folded_html(escape(report.folded(one)), f"<ul>{rows}</ul>"))
