@@ -12,6 +12,7 @@ _DISPATCH_DUMP = Name("torch._C._dispatch_dump")
 _DISPATCH_TABLE = Name("torch._C._dispatch_dump_table")
 _OPERATOR_NAMES = Name("torch._C._dispatch_get_all_op_names")
 _CHECK_TABLE = Name("torch._C._dispatch_check_invariants")
+_FIND_SCHEMA = Name("torch._C._dispatch_find_schema_or_throw")
 _KERNEL_LIBRARY = Name("torch._C._dispatch_library")
 _KERNEL_REGISTERED = Name("torch._C._dispatch_has_kernel_for_dispatch_key")
 _KERNEL_COMPUTED = Name("torch._C._dispatch_has_computed_kernel_for_dispatch_key")
@@ -114,3 +115,11 @@ def kernel_library(namespace: str, place: str) -> Any:
 def _file_of(place: str) -> str:
     falls, _, place = place.rpartition("registered at ")
     return falls + place.rpartition("/")[2]
+
+
+def find_schema(operator: str) -> Any:
+    """Look an operator such as ``aten::mm`` up as C++ does; raise if it has no signature.
+
+    `torch._C._dispatch_find_schema_or_throw`, which is `Dispatcher::findSchemaOrThrow`.
+    """
+    return _FIND_SCHEMA.get()(operator, "")
