@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -41,6 +42,12 @@ def copies(function: Callable[[], object]) -> int:
     parts = [line.split(",") for line in _logged(function)]
     reorders = sum(p[2:4] == ["primitive", "exec"] and p[5] == "reorder" for p in parts)
     return reorders + aten_calls(function).count("copy_")
+
+
+def lapack_calls(function: Callable[[], object]) -> Counter[str]:
+    """Return how often MKL ran each of its functions in a call, from its log."""
+    names = (re.match(r"MKL_VERBOSE (\w+)\(", line) for line in _logged(function))
+    return Counter(found[1] for found in names if found)
 
 
 def longest(function: Callable[[], object]) -> str:
