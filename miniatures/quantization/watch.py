@@ -7,6 +7,8 @@ import json
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -90,6 +92,17 @@ def saturated(instructions: str) -> list[float]:
         [sys.executable, "-c", _SATURATED], env=processes.environment(**more), seconds=120
     )
     return [float(value) for value in json.loads(processes.last_line(done.stdout))]
+
+
+@contextmanager
+def silent_logs() -> Iterator[None]:
+    """Let no logger say anything: the exporter to ONNX names each library that it misses."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def load_torchao() -> Any:
