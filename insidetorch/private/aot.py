@@ -16,6 +16,7 @@ _SHAPE_ENV = Name("torch.fx.experimental.symbolic_shapes.ShapeEnv")
 _FAKE_CLASS = Name("torch._subclasses.fake_tensor.FakeTensor")
 _SHAPE_CONFIG = Name("torch.fx.experimental._config.patch")
 _CORE_DECOMPOSITIONS = Name("torch._decomp.core_aten_decompositions")
+_PICK_DECOMPOSITIONS = Name("torch._decomp.get_decompositions")
 _GUARD_OR_FALSE = Name("torch.fx.experimental.symbolic_shapes.guard_or_false")
 _LIST_BACKENDS = Name("torch._dynamo.list_backends")
 _TWO_TENSOR = Name("torch.testing._internal.two_tensor.TwoTensor")
@@ -104,6 +105,14 @@ def core_decompositions() -> dict[Any, Callable[..., Any]]:
     `torch._decomp.core_aten_decompositions`.
     """
     return dict(_CORE_DECOMPOSITIONS.get()())
+
+
+def picked_decompositions(operators: list[Any]) -> dict[Any, Callable[..., Any]]:
+    """Return how these operators are taken apart, and no others.
+
+    `torch._decomp.get_decompositions`.
+    """
+    return dict(_PICK_DECOMPOSITIONS.get()(operators))
 
 
 def guard_or_false() -> Callable[[Any], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,8 @@ _PROFILING_MODE = Name("torch._C._jit_set_profiling_mode")
 _CSE = Name("torch._C._jit_pass_cse")
 _DEAD = Name("torch._C._jit_pass_dce")
 _REWRITE = Name("torch._C._jit_pass_custom_pattern_based_rewrite_graph")
+_FX_TRACING = Name("torch.fx._symbolic_trace.is_fx_tracing")
+_FX_SYMBOLIC = Name("torch.fx._symbolic_trace.is_fx_symbolic_tracing")
 _FLUSH = Name("torch._C.ScriptFunction._debug_flush_compilation_cache")
 
 
@@ -94,3 +96,20 @@ def forget_plans(function: Any) -> None:
     `ScriptFunction._debug_flush_compilation_cache`.
     """
     _FLUSH.of(function)()
+
+
+def capture_questions() -> dict[str, Callable[[], bool]]:
+    """Return the functions that say whether the program is being captured, by name.
+
+    `torch.fx._symbolic_trace.is_fx_tracing` and `is_fx_symbolic_tracing`; the others are public.
+    """
+    import torch
+
+    return {
+        "is_fx_tracing": _FX_TRACING.get(),
+        "is_fx_symbolic_tracing": _FX_SYMBOLIC.get(),
+        "is_scripting": torch.jit.is_scripting,
+        "is_tracing": torch.jit.is_tracing,
+        "is_compiling": torch.compiler.is_compiling,
+        "is_exporting": torch.compiler.is_exporting,
+    }
