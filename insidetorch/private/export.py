@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from insidetorch.private.aot import _CHECK
@@ -13,6 +14,10 @@ _LOAD = Name("torch._inductor.aoti_load_package")
 _WHILE = Name("torch._higher_order_ops.while_loop.while_loop")
 _SCAN = Name("torch._higher_order_ops.scan.scan")
 _ARCHIVE = Name("torch.export.pt2_archive._package.package_pt2")
+_ASSERT = Name("torch._assert_async")
+_REPORT = Name("torch.export._draft_export.DraftExportReport")
+_PROFILES = Name("torch._library.fake_profile.unsafe_generate_fake_kernels")
+_EFFECT = Name("torch._library.effects.EffectType")
 
 
 def compile_package(program: Any, path: str, **settings: Any) -> str:
@@ -67,3 +72,51 @@ def archive(file: Any, programs: dict[str, Any]) -> None:
     `torch.export.pt2_archive._package.package_pt2`.
     """
     _ARCHIVE.get()(file, exported_programs=programs)
+
+
+@dataclass(frozen=True)
+class DraftReport:
+    """What `draft_export` found: the kinds of its problems, in order, and operators' profiles."""
+
+    problems: list[str]
+    profiles: dict[str, Any]
+
+
+def draft_report(program: Any) -> DraftReport:
+    """Return the report that a program of `draft_export` carries.
+
+    `torch.export._draft_export.DraftExportReport`, as the program's `_report`.
+    """
+    report = program._report
+    assert isinstance(report, _REPORT.get())
+    return DraftReport(
+        [failure.failure_type.name for failure in report.failures], report.op_profiles
+    )
+
+
+def with_profiles(report: DraftReport, work: Callable[[], Any]) -> Any:
+    """Run something while operators without a fake implementation have one from a draft's run.
+
+    `torch._library.fake_profile.unsafe_generate_fake_kernels`.
+    """
+    with _PROFILES.get()(report.profiles):
+        return work()
+
+
+def mark_effect(operator: Any) -> bool:
+    """Mark a custom operator as having an effect, or return False where a release cannot.
+
+    `torch._library.effects.EffectType`.
+    """
+    if not _EFFECT.here() or not hasattr(operator, "register_effect"):
+        return False
+    operator.register_effect(_EFFECT.get().ORDERED)
+    return True
+
+
+def assert_tensor(condition: Any, message: str) -> None:
+    """Assert a condition on values, as an operator that is recorded and raises when it runs.
+
+    `torch._assert_async`.
+    """
+    _ASSERT.get()(condition, message)
