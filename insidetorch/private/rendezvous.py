@@ -6,9 +6,12 @@ import pickle
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+
+import torch
 
 from insidetorch.private.name import Name
 
@@ -23,6 +26,9 @@ _NODE = Name(f"{_DYNAMIC}._NodeDesc")
 _ASSIGN = Name("torch.distributed.elastic.agent.server.SimpleElasticAgent._assign_worker_ranks")
 _DUMP = Name("torch._C._distributed_c10d._dump_fr_trace")
 _SET_TIME = Name("torch.distributed.distributed_c10d._set_pg_timeout")
+_COALESCING = Name("torch.distributed.distributed_c10d._coalescing_manager")
+_KNOWN = Name("torch.distributed._functional_collectives.traceable_collective_remaps")
+_SUM = Name("torch.distributed._functional_collectives.all_reduce")
 
 
 def flight_records(stacks: bool = True) -> dict[str, Any]:
@@ -42,6 +48,34 @@ def set_time_out(group: object, seconds: float) -> None:
     `torch.distributed.distributed_c10d._set_pg_timeout`.
     """
     _SET_TIME.get()(timedelta(seconds=seconds), group)
+
+
+def coalesced() -> AbstractContextManager[Any]:
+    """Return a context whose collectives are started as one.
+
+    `torch.distributed.distributed_c10d._coalescing_manager`.
+    """
+    manager: AbstractContextManager[Any] = _COALESCING.get()()
+    return manager
+
+
+def compiled_collectives() -> set[str]:
+    """Return the names of the collectives that Dynamo rewrites.
+
+    `torch.distributed._functional_collectives.traceable_collective_remaps`.
+    """
+    return {call.__name__ for call in _KNOWN.get()}
+
+
+def functional_sum(tensor: torch.Tensor) -> torch.Tensor:
+    """Sum over the default group, into a new tensor that waits at its first use.
+
+    `torch.distributed._functional_collectives.all_reduce`.
+    """
+    import torch.distributed as dist
+
+    total: torch.Tensor = _SUM.get()(tensor, "sum", dist.group.WORLD)
+    return total
 
 
 def worker_ranks(workers: Mapping[int, int]) -> dict[int, list[tuple[int, int]]]:

@@ -257,6 +257,32 @@ def one_dies(rank: int, group: Any) -> tuple[float, str]:
     return numbers[0].item(), said(lambda: group.allreduce([numbers]).wait())
 
 
+def one_dies_then_broadcast(rank: int, group: Any) -> str:
+    """Sum, then let the last rank be killed, and broadcast a little from rank 0 a moment later.
+
+    :returns: "" if this rank's broadcast returned, or that its connection closed.
+    """
+    group.allreduce([torch.ones(3)]).wait()
+    if rank == group.size() - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(1)
+    options = dist.BroadcastOptions()  # type: ignore[attr-defined]
+    options.rootRank = options.rootTensor = 0
+    text = said(lambda: group.broadcast([torch.ones(2)], options).wait())
+    return "closed" if "closed" in text or "reset" in text else text
+
+
+def gather_flat(whole: torch.Tensor, own: torch.Tensor) -> None:
+    """Gather into one tensor, under the name that this release does not warn of."""
+    getattr(dist, "all_gather_single", dist.all_gather_into_tensor)(whole, own)
+
+
+def functional() -> tuple[str, str]:
+    """Sum by a functional collective: the types of its result, and of a sum with that."""
+    total = private.functional_sum(torch.ones(1))
+    return type(total).__name__, type(total + 1).__name__
+
+
 def by_rpc(rank: int, path: str) -> dict[str, Any] | None:
     """Multiply on another rank, and run a backward pass that crosses the border and back."""
     import torch.distributed.autograd as across

@@ -194,3 +194,43 @@ def record_step(rank: int, layers: int, width: int, wrapped: int, **options: Any
     with private.watch_groups(note):
         model(x).sum().backward()
     return found
+
+
+class SentHalf(Tensor):
+    """A weight of `fully_shard` that keeps its type and is gathered in bfloat16."""
+
+    value: Tensor
+
+    @staticmethod
+    def __new__(cls, value: Tensor) -> SentHalf:
+        made: SentHalf = private.wrapper_tensor(cls, value, requires_grad=value.requires_grad)
+        made.value = value
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute with the value; what cuts or copies the weight stays of this class."""
+
+        def inner(given: Any) -> Any:
+            return given.value if isinstance(given, cls) else given
+
+        def outer(made: Any) -> Any:
+            return cls(made) if isinstance(made, Tensor) else made
+
+        out = func(*private.each_leaf(inner, args), **private.each_leaf(inner, kwargs or {}))
+        return args[0] if func is torch.ops.aten.copy_.default else private.each_leaf(outer, out)
+
+    def fsdp_pre_all_gather(
+        self, mesh: Any, size: Any, stride: Any, module: Any, policy: Any
+    ) -> tuple[Any, Any]:
+        """Return the tensors to send, and what to remember."""
+        return (self.value.bfloat16(),), None
+
+    def fsdp_post_all_gather(
+        self, came: Any, remembered: Any, dtype: Any, *, out: Any = None
+    ) -> Any:
+        """Make the weight of what came, or write it into `out`, which an earlier call made."""
+        if out is not None:
+            return out.copy_(came[0]) and None
+        whole_weight = came[0].to(dtype)
+        return whole_weight, (whole_weight,)
