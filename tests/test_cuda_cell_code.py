@@ -125,6 +125,44 @@ def test_helpers_that_the_cell_names_count_and_others_do_not() -> None:
     assert cell_code.digest(BODY, [*EARLIER, "%%cuda other\ndone = True"]) != first
 
 
+@pytest.mark.parametrize(
+    ("earlier", "same"),
+    [
+        (["x = 2", "y = x + 1"], True),
+        (["x = 1", "y = x + 1", "claim(all(x for x in ys))", "f = lambda x: x"], True),
+        (["x = 7", "x = 1", "y = x + 1"], True),
+        (["x = 1", "x += 0", "y = x + 1"], False),
+        (["x = 1", "x.size = 2", "y = x + 1"], False),
+        (["x = 1", "if x: x = 2", "y = x + 1"], False),
+        (["x = 1", "print(x := 2)", "y = x + 1"], False),
+        (["x = 1", "y = x + 1", "y[0] = 2"], False),
+        (["x = 1", "y = x + 1", "x = 5"], True),
+        (["x = 1", "y = x + 1", "for x in ys: pass"], True),
+    ],
+)
+def test_what_sets_a_name_last_counts_and_what_changes_it_since(
+    earlier: list[str], same: bool
+) -> None:
+    first = cell_code.digest("print(y)", ["x = 1", "y = x + 1"])
+    wanted = cell_code.digest("print(y)", ["x = 2", "y = x + 1"])
+    found = cell_code.digest("print(y)", earlier)
+    assert (found == (wanted if earlier[0] == "x = 2" else first)) == same
+
+
+def test_a_function_finds_its_names_when_it_is_called() -> None:
+    def digest(*earlier: str, body: str = "f()") -> str:
+        return cell_code.digest(
+            body, ["n = 1", "def f(k=2):\n    m = k\n    return m + n", *earlier]
+        )
+
+    assert digest("n = 3") != digest()
+    assert digest("m = 3", "k = 4") == digest(), "names of its own"
+    assert digest("g = f()", "n = 3", body="g") != digest("g = f()", body="f")
+    assert digest("g = f()", "n = 3", body="g") == digest("g = f()", body="g")
+    later = "h = lambda: n"
+    assert digest(later, "n = 3", body="h()") != digest(later, body="h()")
+
+
 def test_of_a_miniature_the_names_that_are_needed_count(tmp_path: Path) -> None:
     parts = {
         "imports": "from .queue import Queue, other",

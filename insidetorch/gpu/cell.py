@@ -34,6 +34,8 @@ _MEASURING = (
     "watch.modes",
     "watch.stacks",
 )
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 COUNTED = ("miniatures", *(f"insidetorch.{name}" for name in _MEASURING))
 """Modules in which it counts what a cell reaches; what of the toolkit shows or replays does not."""
 _TOOLKIT = Path(insidetorch.__file__).parent.parent
@@ -135,9 +137,9 @@ def labels(sources: Iterable[str]) -> dict[str, Label]:
 def digest(body: str, earlier: Sequence[str] = (), reached: Reached = lambda sources: "") -> str:
     """Return what identifies the code of a CUDA cell: SHA-256, in hexadecimal.
 
-    It covers the cell's syntax tree, and the top-level statements of earlier cells that bind the
-    names it uses, and those that bind the names these use, and so on; and what all of these reach
-    in modules. White space and comments do not count.
+    It covers the cell's syntax tree, and the top-level statements of earlier cells that make the
+    names it uses what they are, and those that do so for the names these use, and so on; and what
+    all of these reach in modules. White space and comments do not count.
 
     :param body: the cell without its magic line.
     :param earlier: the code cells before it, with their magics.
@@ -238,13 +240,42 @@ def canonical(node: Any) -> str:
 
 
 def _needed(names: set[str], pool: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return what binds `names` in `pool`, and the names that this uses, and so on."""
+    """Return what in `pool` makes `names` what they are at its end, and so on.
+
+    Of what binds a name the last one counts that sets it anew, and what changes it afterwards.
+    """
     bindings = [pair for statement in pool for pair in _bindings(statement)]
-    wanted, done = set(names), set[int]()
-    while todo := [i for i, (_, bound) in enumerate(bindings) if i not in done and bound & wanted]:
-        done.update(todo)
-        wanted.update(*(_used(bindings[index][0]) for index in todo))
-    return [bindings[index][0] for index in sorted(done)]
+    todo = {(name, len(bindings)) for name in names}
+    done, found = set[tuple[str, int]](), set[int]()
+    while todo:
+        name, end = todo.pop()
+        done.add((name, end))
+        for index in range(end - 1, -1, -1):
+            statement, bound = bindings[index]
+            if name not in bound:
+                continue
+            found.add(index)
+            # What is inside a function is looked up when it is called: here, or before its use.
+            ends = (index, end) if _waits(statement) else (index,)
+            todo |= {(used, one) for used in _used(statement) for one in ends} - done
+            if _sets_anew(statement, name):
+                break
+    return [bindings[index][0] for index in sorted(found)]
+
+
+def _waits(statement: ast.stmt) -> bool:
+    """Tell whether code in a statement may run later than the statement."""
+    later = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.GeneratorExp)
+    return any(isinstance(node, later) for node in ast.walk(statement))
+
+
+def _sets_anew(statement: ast.stmt, name: str) -> bool:
+    """Tell whether a statement makes a name what it is, whatever it was before."""
+    if isinstance(statement, (*_FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+        return True
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    each = [one.elts if isinstance(one, ast.Tuple | ast.List) else [one] for one in targets]
+    return any(isinstance(one, ast.Name) and one.id == name for row in each for one in row)
 
 
 def _follow(
@@ -295,10 +326,12 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[ast.stmt, set[str]]]:
 
 def _bound(node: ast.AST) -> set[str]:
     """Return the names that running `node` binds where it stands."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return {node.name}
     if isinstance(node, ast.Lambda):
         return set()
+    if isinstance(node, _COMPREHENSIONS):
+        return {one.target.id for one in ast.walk(node) if isinstance(one, ast.NamedExpr)}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
     names = set()
@@ -319,8 +352,35 @@ def _bound(node: ast.AST) -> set[str]:
 
 
 def _used(node: ast.AST) -> set[str]:
-    """Return the names that `node` reads, anywhere inside."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    """Return the names that `node` reads from outside, anywhere inside."""
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Store) else {node.id}
+    names = {name for child in ast.iter_child_nodes(node) for name in _used(child)}
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        names.add(node.target.id)
+    if isinstance(node, (*_FUNCTIONS, ast.Lambda)):
+        args = node.args
+        outside: list[ast.AST] = [*args.defaults, *filter(None, args.kw_defaults)]
+        outside += getattr(node, "decorator_list", [])
+        return names - _own(node) | {name for part in outside for name in _used(part)}
+    if isinstance(node, _COMPREHENSIONS):
+        return names - {one.id for part in node.generators for one in _stored(part.target)}
+    return names
+
+
+def _own(function: ast.AST) -> set[str]:
+    """Return the names that are a function's own: its parameters, and what it stores."""
+    nodes = list(ast.walk(function))
+    shared = {n for one in nodes if isinstance(one, ast.Global | ast.Nonlocal) for n in one.names}
+    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
+    own |= {one.id for one in _stored(function)}
+    return own - shared
+
+
+def _stored(node: ast.AST) -> Iterator[ast.Name]:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            yield one
 
 
 def _module_source(roots: Sequence[Path]) -> Callable[[str], str | None]:
