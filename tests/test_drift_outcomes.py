@@ -79,6 +79,12 @@ def test_each_kind_of_difference_is_found() -> None:
     now = run([claimed("holds"), warned("new")], [claimed("also")],
               [printed("one"), warned("slow", deprecation=False)], stable=True)  # fmt: skip
     assert kinds(before, now) == ["deprecation", "warning"]
+    guarded = run([claimed("holds")], [], [printed("one")], stable=True)
+    (left_out,) = differences([before], [guarded])
+    assert left_out.kind == "guarded" and left_out.text == "also" and severity("guarded") == 0
+    there = Result("2.15.0", "c", "2.13.0", "3.11", "a", "2026", {"notebooks/a": ()}, (left_out,))
+    told = report.report(None, "2.15.0", "2.13.0", ran=there)
+    assert told.code == 0 and told.chapters() == {} and told.sentence.startswith("stands")
     (died,) = [o for o in differences([before], [run([], [], [], stable=True, ended="code cell 1: "
                "DeadKernel: it died")]) if o.kind == "error"]  # fmt: skip
     assert died.text == "code cell 1: DeadKernel: it died"

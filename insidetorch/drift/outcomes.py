@@ -79,8 +79,8 @@ class ChapterRun:
 class Outcome:
     """One way in which a run differs from the pinned one.
 
-    :param kind: ``failed`` (held before), ``error``, ``missing`` (not reached), ``deprecation``,
-        ``warning``, ``output``.
+    :param kind: ``failed`` (held before), ``error``, ``missing`` (not reached), ``guarded`` (a
+        condition in its cell left it out), ``deprecation``, ``warning``, ``output``.
     """
 
     kind: str
@@ -150,8 +150,8 @@ def differences(pinned: Iterable[ChapterRun], other: Iterable[ChapterRun]) -> li
 
 
 def severity(kind: str) -> int:
-    """Return what an outcome of this kind asks for: a look (1) or mending (2)."""
-    return 2 if kind in _BROKEN else 1
+    """Return what an outcome of this kind asks for: nothing (0), a look (1) or mending (2)."""
+    return 2 if kind in _BROKEN else int(kind != "guarded")
 
 
 def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:
@@ -166,7 +166,10 @@ def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:
     for was in mine.statements:
         now = after.get(was.key)
         if now is None:
-            found.append(Outcome("missing", mine.doc, was.cell, was.text))
+            # Its cell ran to its end: the chapter itself tells releases apart there.
+            ran = not theirs.ended and was.cell not in theirs.errors
+            kind = "guarded" if ran else "missing"
+            found.append(Outcome(kind, mine.doc, was.cell, was.text))
         elif was.held and not now.held:
             found.append(Outcome("failed", mine.doc, now.cell, now.text, _seen(was, now)))
     before = {statement.key for statement in mine.statements}

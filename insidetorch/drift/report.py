@@ -22,6 +22,7 @@ KINDS = {
     "failed": "no longer holds",
     "error": "error",
     "missing": "was not reached",
+    "guarded": "is not said of this release",
     "deprecation": "new deprecation",
     "warning": "new warning",
     "output": "stable output changed",
@@ -74,7 +75,8 @@ class Report:
                 code = 2 if item.level is Level.GONE else 1
                 found[rest.chapter] = max(code, found.get(rest.chapter, 0))
         for one in self.outcomes:
-            found[one.doc] = max(outcomes.severity(one.kind), found.get(one.doc, 0))
+            if code := outcomes.severity(one.kind):
+                found[one.doc] = max(code, found.get(one.doc, 0))
         return found
 
     def of(self, chapter: str) -> str:
@@ -89,7 +91,11 @@ class Report:
             for rest in item.rests
             if chapter in (None, rest.chapter)
         ]
-        worse = [one for one in self.outcomes if chapter in (None, one.doc)]
+        worse = [
+            one
+            for one in self.outcomes
+            if chapter in (None, one.doc) and outcomes.severity(one.kind)
+        ]
         gone = [item for item in self.first if item.level is Level.GONE]
         gone = [i for i in gone if chapter is None or any(r.chapter == chapter for r in i.rests)]
         broken = sum(outcomes.severity(one.kind) == 2 for one in worse) + len(gone)

@@ -78,12 +78,13 @@ def _report(one: report.Report, data: DriftData, link: Link) -> str:
 def _executed(one: report.Report, data: DriftData, link: Link) -> str:
     rows: list[list[object]] = []
     for each in one.outcomes:
-        known = next((r for r in data.reasons if r.explains(one.release, each)), None)
+        known = next((r.reason for r in data.reasons if r.explains(one.release, each)), "")
+        own = "its cell tells the releases apart" if each.kind == "guarded" else "not explained yet"
         where = f"{each.doc}, code cell {each.cell}" if each.cell else each.doc
         rows.append([
             _link(to(link(each.doc), each.text), escape(where), where),
             f"{report.KINDS[each.kind]}: {each.text}",
-            known.reason if known else "not explained yet",
+            known or own,
         ])  # fmt: skip
     return table(["Where", "What", "Why it stands"], rows).html
 
