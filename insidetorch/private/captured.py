@@ -108,8 +108,8 @@ def capture_questions() -> dict[str, Callable[[], bool]]:
     return {
         "is_fx_tracing": _FX_TRACING.get(),
         "is_fx_symbolic_tracing": _FX_SYMBOLIC.get(),
-        "is_scripting": torch.jit.is_scripting,
-        "is_tracing": torch.jit.is_tracing,
+        "is_scripting": torch.jit.is_scripting,  # type: ignore[attr-defined]
+        "is_tracing": torch.jit.is_tracing,  # type: ignore[attr-defined]
         "is_compiling": torch.compiler.is_compiling,
         "is_exporting": torch.compiler.is_exporting,
     }

@@ -266,7 +266,7 @@ def one_dies_then_broadcast(rank: int, group: Any) -> str:
     if rank == group.size() - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(1)
-    options = dist.BroadcastOptions()  # type: ignore[attr-defined]
+    options = dist.BroadcastOptions()
     options.rootRank = options.rootTensor = 0
     text = said(lambda: group.broadcast([torch.ones(2)], options).wait())
     return "closed" if "closed" in text or "reset" in text else text

@@ -208,7 +208,9 @@ class SentHalf(Tensor):
         return made
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         """Compute with the value; what cuts or copies the weight stays of this class."""
 
         def inner(given: Any) -> Any:
