@@ -218,5 +218,9 @@ def test_what_is_folded_is_found_by_its_address_and_by_the_search_of_the_page(
     )
     code = page.locator(f"[id='{inside}']")
     assert code.is_visible()
+    label = whole.select("section > span[id]:has(+ details.it-deeper)")[0]["id"]
+    visit(page, doc, f"#{label}")
+    page.reload()
+    page.wait_for_selector(f"section > [id='{label}'] + details.it-deeper[open]")
     page.locator("details.it-how:visible").first.locator("summary").click()
     assert page.locator("details.it-how[open] pre").first.is_visible()

@@ -41,8 +41,8 @@ WANTED = {
     "state_dict": f"{MODULE}#module-state-dict",
     "zero_grad": "notebooks/optimizers#excerpt-torch-optim-optimizer-Optimizer-zero_grad",
     "unscale": "notebooks/amp#excerpt-torch-amp-grad_scaler-GradScaler-unscale_",
-    "dispatch key set": "notebooks/dispatcher#excerpt-c10-DispatchKeySet-remove",
-    "TensorIterator": "notebooks/one-call#call-iterator",
+    "dispatch key set": "book/glossary#term-key-set",
+    "TensorIterator": "notebooks/tensor-iterator#excerpt-at-TensorIteratorBase",
     "modified by an inplace operation": f"{GRAPH}#graph-inplace-error",
     "one of the variables needed for gradient computation has been modified by an inplace": (
         f"{GRAPH}#graph-inplace-error"
@@ -55,7 +55,7 @@ WANTED = {
     ),
     "loss is NaN with autocast": "notebooks/amp#amp-which",
     "does backward inside backward deadlock": f"{ENGINE}#engine-reentrant",
-    "why is zero_grad setting None": f"{ENGINE}#engine-strides",
+    "why is zero_grad setting None": "notebooks/optimizers#optim-grads",
     "find my graph breaks": "notebooks/dynamo#dynamo-breaks",
     "what is a leaf tensor": f"{GRAPH}#graph-edges",
     "no_grad or inference_mode or detach": f"{GRAPH}#graph-detach",

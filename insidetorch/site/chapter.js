@@ -103,7 +103,10 @@
     if (id && !document.getElementById(id)) parseAll();
     const target = id && document.getElementById(id);
     if (!target) return;
-    const inside = target.querySelector(":scope > details.it-deeper") || target.closest("details");
+    // A section's other names stand in it, before what is folded.
+    const folded = [target, target.parentElement]
+      .map((part) => part.querySelector(":scope > details.it-deeper")).find(Boolean);
+    const inside = folded || target.closest("details");
     for (let part = inside; part; part = part.parentElement.closest("details")) part.open = true;
     if (inside) target.scrollIntoView();
   };
