@@ -357,8 +357,9 @@ class TestReferencesPage:
         links = [a["href"] for a in soup_of(html).select(".it-state a")]
         assert links == ["v.html#verdict-a", "v.html#verdict-b", NODES]
 
-    def test_the_filter_waits_for_its_script(self) -> None:
+    def test_the_filter_is_for_pages_with_scripts_and_has_its_place_from_the_start(self) -> None:
         page = self.page()
-        assert page.select_one("form.it-filter").has_attr("hidden")
+        assert "pst-js-only" in page.select_one("form.it-filter")["class"]
+        assert not page.select_one("form.it-filter").has_attr("hidden")
         assert [a["href"] for a in page.select(".it-letters a")] == ["#subject-autograd"]
         assert page.select_one("#subject-autograd h2").get_text() == "Autograd"

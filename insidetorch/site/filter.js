@@ -54,6 +54,5 @@ document.querySelectorAll("form.it-filter").forEach((form) => {
   form.addEventListener("input", changed);
   form.addEventListener("reset", () => setTimeout(changed));
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.hidden = false;
   if (asked.size) apply();
 });

@@ -32,6 +32,9 @@ def contents(links: Iterable[tuple[str, str]], of: str) -> str:
 def form(items: str, total: int, **selects: Mapping[str, str]) -> str:
     """Return the form that filters a list; its choices stand in the page's address.
 
+    It has its place from the start, so that nothing moves when its script comes; the theme hides
+    it where scripts are not run.
+
     :param items: the list's entries, as a selector of CSS.
     :param selects: what can be chosen: a name → value → text. Of an entry, or of what it stands
         in, ``data-`` and the name's first letter has its values, with blanks between them.
@@ -43,7 +46,8 @@ def form(items: str, total: int, **selects: Mapping[str, str]) -> str:
         for name, of in selects.items()
     )
     return (
-        f'<form class="it-filter" hidden aria-label="Filter the list" data-items="{escape(items)}">'
+        f'<form class="it-filter pst-js-only" aria-label="Filter the list" '
+        f'data-items="{escape(items)}">'
         f'<label>Text <input type="search" name="q"></label>{choices}<button type="reset">All'
         f'</button><output aria-live="polite">{total} of {total}</output></form>'
     )

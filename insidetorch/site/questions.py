@@ -108,7 +108,8 @@ def answered(
     """Return the questions as HTML, by symptom and, below it, by chapter.
 
     Those of a chapter wait in a ``<noscript>``, as text, which the filters' script parses when
-    they come near: a thousand questions would make the page heavy.
+    they come near: a thousand questions would make the page heavy. What a window shows at first
+    does not wait, so that nothing moves when it is parsed.
 
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
@@ -121,7 +122,7 @@ def answered(
     for pair in ordered:
         groups.setdefault(symptom_of(pair[0], symptoms), []).append(pair)
     used = [one for one in symptoms if one.id in groups]
-    sections = [_section(one, groups[one.id], link) for one in used]
+    sections = [_section(one, groups[one.id], link, one is not used[0]) for one in used]
     links = ((f"#{one.id}", f"{one.title} ({len(groups[one.id])})") for one in used)
     form = lists.form(
         ".it-questions li",
@@ -136,15 +137,19 @@ def answered(
 
 
 def _section(
-    symptom: Symptom, listed: Sequence[tuple[Question, Place]], link: Callable[[str], str]
+    symptom: Symptom,
+    listed: Sequence[tuple[Question, Place]],
+    link: Callable[[str], str],
+    waits: bool,
 ) -> str:
+    before, after = ("<noscript>", "</noscript>") if waits else ("", "")
     parts = [f'<h2 id="{escape(symptom.id)}">{escape(symptom.title)}</h2>']
     for chapter, pairs in groupby(listed, key=lambda pair: _id(pair[1])):
         of = list(pairs)
         items = "".join(_item(question, place, link) for question, place in of)
         parts.append(
             f'<div class="it-group" data-c="{escape(chapter)}"><h3>{escape(of[0][1].page)}</h3>'
-            f"<noscript><ul>{items}</ul></noscript></div>"
+            f"{before}<ul>{items}</ul>{after}</div>"
         )
     return f'<section data-s="{escape(symptom.id)}">{"".join(parts)}</section>'
 
