@@ -157,10 +157,28 @@ def test_a_function_finds_its_names_when_it_is_called() -> None:
 
     assert digest("n = 3") != digest()
     assert digest("m = 3", "k = 4") == digest(), "names of its own"
-    assert digest("g = f()", "n = 3", body="g") != digest("g = f()", body="f")
     assert digest("g = f()", "n = 3", body="g") == digest("g = f()", body="g")
     later = "h = lambda: n"
     assert digest(later, "n = 3", body="h()") != digest(later, body="h()")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "def g():\n        n = 2\n        return n",
+        "g = lambda n: n",
+        "g = [n for n in range(2)]",
+        "class g:\n        n = 2",
+    ],
+)
+def test_a_name_of_an_inner_function_is_not_its_outer_ones(inner: str) -> None:
+    def digest(*earlier: str) -> str:
+        return cell_code.digest(
+            "f()", ["n = 1", f"def f():\n    {inner}\n    return n, g", *earlier]
+        )
+
+    assert digest("n = 3") != digest()
+    assert digest("m = 3") == digest()
 
 
 def test_of_a_miniature_the_names_that_are_needed_count(tmp_path: Path) -> None:

@@ -368,13 +368,24 @@ def _used(node: ast.AST) -> set[str]:
     return names
 
 
-def _own(function: ast.AST) -> set[str]:
-    """Return the names that are a function's own: its parameters, and what it stores."""
-    nodes = list(ast.walk(function))
+def _own(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[str]:
+    """Return the names that are a function's own: its parameters, and what it stores itself."""
+    body = function.body if isinstance(function.body, list) else [function.body]
+    nodes = [one for statement in body for one in _here(statement)]
     shared = {n for one in nodes if isinstance(one, ast.Global | ast.Nonlocal) for n in one.names}
-    own = {one.arg for one in nodes if isinstance(one, ast.arg)}
-    own |= {one.id for one in _stored(function)}
+    given = function.args
+    several = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    own = {one.arg for one in (*several, given.vararg, given.kwarg) if one is not None}
+    own |= {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     return own - shared
+
+
+def _here(node: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree, but not into what has names of its own: those are not its surroundings'."""
+    yield node
+    if not isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)):
+        for child in ast.iter_child_nodes(node):
+            yield from _here(child)
 
 
 def _stored(node: ast.AST) -> Iterator[ast.Name]:

@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 from insidetorch.site import own_host
 
 _SCRIPT = "chapter.js"
-_SCRIPTED = re.compile(r"\bit-(?:how|setup|deeper|replay)\b")
+_SCRIPTED = re.compile(r"\bit-(?:how|setup|deeper|replay|waits)\b")
 TAKEAWAY, DEEPER = "Takeaway.", "Deeper:"
 
 

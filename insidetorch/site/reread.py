@@ -265,7 +265,11 @@ def _link(address: str, html: str, text: str) -> Display:
 
 
 def _folded(summary: str, html: str) -> str:
-    return f'<div class="it">{_folded_html(escape(summary), html)}</div>'
+    """Return a part that waits as text until the page's script parses it: there are thousands."""
+    return (
+        f'<div class="it"><details class="it-waits"><summary>{escape(summary)}</summary>'
+        f"<noscript>{html}</noscript></details></div>"
+    )
 
 
 def _folded_html(summary: str, html: str) -> str:
