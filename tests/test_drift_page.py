@@ -68,20 +68,31 @@ def test_a_book_without_data_says_so() -> None:
         assert html.startswith('<p class="it">') and html.endswith(".</p>")
 
 
-def test_claims_and_releases_are_a_matrix_whose_rows_lead_to_the_sentence() -> None:
+def test_a_sentence_that_does_not_hold_everywhere_is_a_row_that_leads_to_it() -> None:
     html = PARTS["drift-claims"](FULL, LEDGER, link)
     assert "A &lt;chapter&gt;: 2 of 2 on 2.13.0; 1 on 2.15.0" in html
     assert re.findall(r'scope="col">([^<]+)<', html) == ["Sentence", "2.13.0", "2.15.0"]
     assert 'href="../notebooks/a.html#:~:text=The%20grad%20is%20%3Ckept%3E."' in html
     assert "<code>grad</code> is &lt;kept&gt;" in html
-    assert re.findall(r'aria-label="(held|failed)"', html) == ["held", "failed", "held", "held"]
+    assert re.findall(r'aria-label="(held|failed)"', html) == ["held", "failed"]
+    assert "It is so." not in html, "what held everywhere is counted"
+
+
+def test_a_chapter_that_holds_everywhere_is_one_line() -> None:
+    kept = replace(RESULT, outcomes=(), held={
+        "notebooks/a": (text_id("It is so."), text_id("The `grad` is <kept>."))
+    })  # fmt: skip
+    html = PARTS["drift-claims"](DriftData(None, (kept,)), LEDGER, link)
+    assert html == '<p class="it">A &lt;chapter&gt;: 2 of 2 on 2.13.0; 2 on 2.15.0.</p>'
 
 
 def test_a_sentence_written_since_a_run_is_not_said_to_have_held_there() -> None:
     before = replace(RESULT, held={"notebooks/a": ()}, outcomes=())
     html = PARTS["drift-claims"](DriftData(None, (before,)), LEDGER, link)
-    assert html.count('aria-label="written since that run"') == 2
     assert "2 of 2 on 2.13.0; 0 on 2.15.0" in html
+    other = replace(RESULT, torch="2.14.0", held={"notebooks/a": ()})
+    html = PARTS["drift-claims"](DriftData(None, (before, other)), LEDGER, link)
+    assert html.count('aria-label="written since that run"') == 1
 
 
 def test_differences_are_listed_with_their_reasons() -> None:

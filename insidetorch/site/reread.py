@@ -34,7 +34,10 @@ _FILLS = {"same": "--it-good", "moved": "--it-b", "other": "--it-note", "absent"
 
 
 def claims(data: DriftData, ledger: Ledger | None, link: Link) -> str:
-    """Return the matrix of claims and verdicts over the releases, by chapter."""
+    """Return by chapter on how many claims and verdicts each release agrees, and which do not.
+
+    Those that held wherever they ran are counted, not listed: the page of each says so beside it.
+    """
     if ledger is None:
         return sentence("The site was built without a record of the last execution: no claims.")
     return "".join(_claims_of(chapter, data.results, link) for chapter in ledger.chapters)
@@ -161,27 +164,32 @@ def warnings(data: DriftData, ledger: Ledger | None, link: Link) -> str:
 def _claims_of(chapter: Executed, results: Sequence[Result], link: Link) -> str:
     ran = [result for result in results if chapter.doc in result.held]
     rows: list[list[object]] = []
-    held = [0] * len(ran)
+    held = [0] * (1 + len(ran))
+    total = 0
     for record in chapter.records:
         if record.get("kind") not in ("claim", "verdict"):
             continue
+        total += 1
         text = str(record.get("text") or record.get("sentence"))
-        states = [_state(result, chapter.doc, text) for result in ran]
+        states = ["held" if record.get("held") else "failed"]
+        states += [_state(result, chapter.doc, text) for result in ran]
         held = [count + (state == "held") for count, state in zip(held, states, strict=True)]
-        rows.append([
-            _link(to(link(chapter.doc), text), marked(_told(record, text)), text),
-            _mark(*_SIGNS["held" if record.get("held") else "failed"]),
-            *(_mark(*_SIGNS[state]) for state in states),
-        ])  # fmt: skip
-    if not rows:
+        if {"failed", "missing"} & {*states}:
+            rows.append([
+                _link(to(link(chapter.doc), text), marked(_told(record, text)), text),
+                *(_mark(*_SIGNS[state]) for state in states),
+            ])  # fmt: skip
+    if not total:
         return ""
-    pinned = chapter.torch.split("+")[0]
-    counts = "".join(
-        f"; {count} on {result.public}" for count, result in zip(held, ran, strict=True)
-    )
-    summary = f"{chapter.title}: {chapter_held(chapter)} of {len(rows)} on {pinned}{counts}"
-    header = ["Sentence", pinned, *(result.public for result in ran)]
-    return _folded(summary, table(header, rows, caption=f"Sentences of “{chapter.title}”").html)
+    releases = [chapter.torch.split("+")[0], *(result.public for result in ran)]
+    counts = [
+        f"{count} on {release}" for count, release in list(zip(held, releases, strict=True))[1:]
+    ]
+    summary = "; ".join([f"{chapter.title}: {held[0]} of {total} on {releases[0]}", *counts])
+    if not rows:
+        return f'<p class="it">{escape(summary)}.</p>'
+    caption = f"Sentences of “{chapter.title}” that did not hold everywhere"
+    return _folded(summary, table(["Sentence", *releases], rows, caption=caption).html)
 
 
 def _told(record: Mapping[str, Any], text: str) -> str:
