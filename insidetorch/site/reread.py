@@ -16,7 +16,7 @@ from insidetorch.drift.run import Result
 from insidetorch.site.book_ledger import Executed, Ledger
 from insidetorch.site.drift_data import DriftData
 from insidetorch.site.part import PageContext
-from insidetorch.site.still_true import Link, chapter_held, sentence, to
+from insidetorch.site.still_true import Link, sentence, to
 
 _MARKS = {
     "same": ("●", "the same"),
