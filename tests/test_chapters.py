@@ -100,6 +100,12 @@ def test_it_reaches_private_names_through_the_toolkit_alone(chapter: Path) -> No
                 assert not private, f"cell {number} uses {ast.unparse(node)}"
 
 
+@every_chapter
+def test_the_text_of_a_link_says_where_it_leads(chapter: Path) -> None:
+    text = "\n".join(cell.source for cell in cells(chapter, "markdown"))
+    assert re.findall(r"\[(?:more|here|this|it|link|click here|read more)\]\(.*?\)", text) == []
+
+
 @pytest.mark.parametrize(
     "chapter", [path for path in CHAPTERS if path != OVERVIEW], ids=lambda path: path.stem
 )
