@@ -15,11 +15,9 @@ _FUSES_ON_CPU = Name("torch._C._jit_can_fuse_on_cpu")
 _PROFILING_EXECUTOR = Name("torch._C._jit_set_profiling_executor")
 _PROFILING_MODE = Name("torch._C._jit_set_profiling_mode")
 _CSE = Name("torch._C._jit_pass_cse")
-_DEAD = Name("torch._C._jit_pass_dce")
 _REWRITE = Name("torch._C._jit_pass_custom_pattern_based_rewrite_graph")
 _FX_TRACING = Name("torch.fx._symbolic_trace.is_fx_tracing")
 _FX_SYMBOLIC = Name("torch.fx._symbolic_trace.is_fx_symbolic_tracing")
-_FLUSH = Name("torch._C.ScriptFunction._debug_flush_compilation_cache")
 
 
 def parse_graph(text: str) -> Any:
@@ -73,13 +71,6 @@ def merge_equal(graph: Any) -> Any:
     return copy
 
 
-def without_dead(graph: Any) -> Any:
-    """Return a copy of a graph without what has no effect. `torch._C._jit_pass_dce`."""
-    copy = graph.copy()
-    _DEAD.get()(copy)
-    return copy
-
-
 def rewrite_graph(graph: Any, pattern: str, replacement: str) -> Any:
     """Return a copy of a graph with each match of a pattern replaced; both are texts of graphs.
 
@@ -88,14 +79,6 @@ def rewrite_graph(graph: Any, pattern: str, replacement: str) -> Any:
     copy = graph.copy()
     _REWRITE.get()(pattern, replacement, copy)
     return copy
-
-
-def forget_plans(function: Any) -> None:
-    """Let a scripted function be watched and optimised again.
-
-    `ScriptFunction._debug_flush_compilation_cache`.
-    """
-    _FLUSH.of(function)()
 
 
 def capture_questions() -> dict[str, Callable[[], bool]]:

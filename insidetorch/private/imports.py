@@ -9,7 +9,6 @@ from insidetorch.private.name import Name, replace
 
 _EXTENSION = Name("torch._C")
 _VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
-_LAZY_MODULES = Name("torch._lazy_modules")
 _IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
 
 
@@ -25,14 +24,6 @@ def variable_functions(module: Any) -> Any:
     :param module: what `extension` returned.
     """
     return _VARIABLE_FUNCTIONS.of(module)
-
-
-def lazy_modules() -> set[str]:
-    """Return the submodules that `torch.__getattr__` imports when they are asked for.
-
-    `torch._lazy_modules`.
-    """
-    return set(_LAZY_MODULES.get())
 
 
 def answer_fork_check(answer: Callable[[], bool]) -> None:

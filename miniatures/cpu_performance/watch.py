@@ -466,23 +466,6 @@ def onednn(code: str, **environment: str) -> list[dict[str, str]]:
     return lines
 
 
-def onednn_kernels(function: Callable[[], object]) -> list[str]:
-    """Return oneDNN's names of the kernels that a call runs in this process, from its log."""
-    sys.stdout.flush()
-    with tempfile.TemporaryFile() as log:
-        screen = os.dup(1)
-        os.dup2(log.fileno(), 1)
-        try:
-            with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):  # type: ignore[no-untyped-call]
-                function()
-        finally:
-            os.dup2(screen, 1)
-            os.close(screen)
-        log.seek(0)
-        parts = [line.split(",") for line in log.read().decode(errors="replace").splitlines()]
-    return [p[6] for p in parts if p[2:4] == ["primitive", "exec"] and p[5] != "reorder"]
-
-
 def layouts(line: Mapping[str, str]) -> list[str]:
     """Return the memory formats in a line of oneDNN's log: ``src:abcd``, ``dst:aBcd16b``."""
     return [

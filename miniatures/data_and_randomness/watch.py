@@ -135,11 +135,6 @@ class Gated(Dataset[int]):
         return item
 
 
-def first_item(rows: list[Any]) -> Any:
-    """Return the first of a batch's items; a `collate_fn` that can be pickled."""
-    return rows[0]
-
-
 def as_list(rows: list[Any]) -> list[Any]:
     """Return a batch's items as they are; a `collate_fn` that can be pickled."""
     return list(rows)
@@ -255,11 +250,6 @@ def left_behind() -> dict[str, int]:
         "sockets": sum(link.startswith("socket:") for link in links),
         "segments": sum(link.startswith("/dev/shm/torch_") for link in links),
     }
-
-
-def shared_segments() -> int:
-    """Count the open descriptors of PyTorch's shared memory in this process."""
-    return left_behind()["segments"]
 
 
 def touched(values: Any, read: bool) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from insidetorch import private
-from miniatures.tensor_iterator.iterator import Plan, plan
+from miniatures.tensor_iterator.iterator import plan
 from miniatures.tensor_iterator.promotion import Operand
 
 TYPES = [
@@ -86,8 +86,3 @@ def loops_agree(one: Tensor, other: Tensor) -> bool:
     with warnings.catch_warnings(action="ignore"):
         real, mine = private.binary_iterator(one, other), plan(one, other)
     return bool(real == (tuple(mine.loops), [tuple(row) for row in mine.steps], mine.dtype))
-
-
-def loops_of(made: Plan) -> str:
-    """Return the loops of a plan as text, the outermost first."""
-    return " × ".join(str(size) for size in reversed(made.loops)) or "none"
