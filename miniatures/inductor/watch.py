@@ -162,6 +162,34 @@ def compiled(function: Callable[..., Any], *inputs: Tensor, **options: Any) -> t
     return result, modules[0] if modules else ""
 
 
+def arriving(function: Callable[..., Any], *inputs: Tensor) -> list[str]:
+    """Return the operators of a compiled function when its lowering begins.
+
+    Dynamo, AOTAutograd and all passes have run; then it is stopped, so nothing is compiled.
+    """
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    met: list[str] = []
+
+    class Last(CustomGraphPass):
+        def __call__(self, graph: Any) -> None:
+            met.extend(n.target.__name__ for n in graph.nodes if n.op == "call_function")
+            raise InterruptedError
+
+        def uuid(self) -> str:
+            return "arriving"
+
+    torch.compiler.reset()
+    with settings(post_grad_custom_post_pass=Last()):
+        try:
+            torch.compile(function)(*inputs)
+        except Exception:
+            if not met:
+                raise
+    torch.compiler.reset()
+    return met
+
+
 def training_modules(function: Callable[..., Tensor], x: Tensor) -> list[str]:
     """Return the modules written for ``torch.compile(function)(x).backward()``, in order."""
     from torch._inductor.utils import run_and_get_code
