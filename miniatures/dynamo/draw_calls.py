@@ -15,7 +15,8 @@ WHOLE = Kind("a", "1", "one graph")
 COMPILED = Kind("a", "●", "compiled code runs")
 PLAIN = Kind("f", "py", "Python runs it as it is")
 MADE = Kind("b", "new", "compiled at this moment")
-KINDS = {0: SKIPPED, 1: WHOLE, 2: RESUMES}
+BEFORE = Kind("d", "(1)", "one graph, of what stands before the block")
+KINDS = {"none": SKIPPED, "before": BEFORE, "whole": WHOLE, "resumes": RESUMES}
 
 
 def stairs(counts: Mapping[str, Sequence[int]], limit: int, **picture: Any) -> Display:
@@ -38,8 +39,11 @@ def stairs(counts: Mapping[str, Sequence[int]], limit: int, **picture: Any) -> D
     return figure(fig, alt=f"Graphs after each call. {said}.", **picture)
 
 
-def regions(found: Mapping[str, Sequence[int]], columns: Sequence[str], **picture: Any) -> Display:
-    """Draw how many graphs a function gives, by what is open where it breaks."""
+def regions(found: Mapping[str, Sequence[str]], columns: Sequence[str], **picture: Any) -> Display:
+    """Draw how many graphs a function gives, by what is open where it breaks.
+
+    :param found: by the block's name, a key of `KINDS` for each column.
+    """
 
     def cell(row: str, column: str) -> Kind | None:
         return KINDS[found[row][columns.index(column)]]

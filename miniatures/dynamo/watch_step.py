@@ -15,6 +15,12 @@ mark_static = dynamo.mark_static  # says of a size that it is a constant
 maybe_mark_dynamic = dynamo.maybe_mark_dynamic  # as `mark_dynamic`, and no error if it cannot
 mark_unbacked = dynamo.decorators.mark_unbacked  # a size about which nothing may be asked
 nonstrict_trace = dynamo.nonstrict_trace  # puts a call into the graph unread
+check_number = torch._check  # says what may be assumed of a number that depends on data
+
+
+def aot_backend(part: Callable[[fx.GraphModule, Any], Any]) -> Any:
+    """Return a backend that has AOTAutograd derive the graphs, and gives each to `part`."""
+    return aot_autograd(fw_compiler=part)
 
 
 class Step:
