@@ -20,6 +20,7 @@ _SKIP_HOOK_GUARDS = Name("torch._dynamo.config.skip_nnmodule_hook_guards")
 _DYNAMO_PATCH = Name("torch._dynamo.config.patch")
 _DYNAMO_CONFIG = Name("torch._dynamo.config")
 _GRAPH_BREAK = Name("torch._dynamo.graph_break")
+_PRINTING = Name("torch._higher_order_ops.print.print")
 _LOG_ARTIFACTS = Name("torch._logging._internal.log_registry")
 _DEVICE_SHEETS = Name("torch._inductor.analysis.device_info._device_mapping")
 
@@ -105,4 +106,10 @@ def graph_break() -> Callable[[], None]:
     `torch._dynamo.graph_break`.
     """
     found: Callable[[], None] = _GRAPH_BREAK.get()
+    return found
+
+
+def printing_operator() -> Callable[..., None]:
+    """Return what prints in compiled code and cuts no graph: `torch._higher_order_ops.print`."""
+    found: Callable[..., None] = _PRINTING.get()
     return found
