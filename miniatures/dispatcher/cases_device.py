@@ -45,7 +45,9 @@ def _tries() -> dict[str, str]:
     library.define("op(Tensor x) -> Tensor")
     rename = _UTILS.rename_privateuse1_backend
     said = {"no module": _error_of(lambda: torch.empty(2, device="privateuseone"))}
+    said["in-tree name"] = _error_of(lambda: rename("cuda"))
     rename("mine")
+    said["same name"] = _error_of(lambda: rename("mine"))
     said["second name"] = _error_of(lambda: rename("other"))
     for key in ("PrivateUse1", "mine", "MINE", "AutogradMINE"):
         said[key] = _error_of(partial(library.impl, "op", _same, key, allow_override=True))
@@ -54,6 +56,7 @@ def _tries() -> dict[str, str]:
     said["pinned"] = _error_of(lambda: torch.ones(2).pin_memory())
     said["generator"] = _error_of(lambda: torch.Generator(device="mine"))
     said["autocast"] = _error_of(lambda: torch.autocast("mine"))
+    said["no guard"] = _error_of(torch.accelerator.current_device_index)
     said["accelerator"] = str(torch.accelerator.current_accelerator())
     return said
 
