@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,6 +159,19 @@ def draws(call: Callable[[], object], most: int = 5000) -> int | None:
         stream = torch.rand(most + 2).tolist()
     found = (at for at in range(most + 1) if stream[at : at + 2] == after)
     return next(found, None)
+
+
+def error_of(call: Callable[[], object]) -> str:
+    """Call and return the text of the exception that it raises; empty if it raises none.
+
+    What the exception's frames hold is let go: a loader's workers end here, not at a collection.
+    """
+    try:
+        call()
+    except Exception as error:
+        traceback.clear_frames(error.__traceback__)
+        return str(error)
+    return ""
 
 
 def repeated(seed: int, call: Callable[[], Any]) -> Any:
