@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -9,7 +12,7 @@ from miniatures.data_and_randomness import cases, generators
 from miniatures.data_and_randomness.cases import loader_case, philox_cases, same_numbers
 from miniatures.data_and_randomness.generators import MersenneTwister, Philox
 from miniatures.data_and_randomness.loader import Loader
-from miniatures.data_and_randomness.watch import left_behind, recorded_pass
+from miniatures.data_and_randomness.watch import error_of, left_behind, recorded_pass
 from miniatures.data_and_randomness.watch_ends import ends
 
 
@@ -88,3 +91,27 @@ def test_a_recorded_pass_keeps_what_came_early() -> None:
     assert states[0].asked == [[0, 2], [1, 3]]
     assert states[2].early == [1, 3]
     assert states[-1].given == list(range(6))
+
+
+def test_the_text_of_an_error_keeps_nothing_of_its_frames() -> None:
+    class Thing:
+        pass
+
+    held = []
+
+    def fails() -> None:
+        thing = Thing()
+        held.append(weakref.ref(thing))
+        try:
+            raise ValueError("no")
+        except ValueError as error:
+            circle = error
+            raise circle from None
+
+    gc.disable()
+    try:
+        assert error_of(fails) == "no"
+        assert held[0]() is None
+    finally:
+        gc.enable()
+    assert error_of(lambda: None) == ""

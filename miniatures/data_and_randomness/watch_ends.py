@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def _main() -> None:
             call()
         except (KeyError, RuntimeError) as error:
             said = f"{type(error).__name__}: {error}"
+            traceback.clear_frames(error.__traceback__)
         after = left_behind()
         own = list(Path("/dev/shm").glob(f"torch_{os.getpid()}_*"))
         rows.append(
