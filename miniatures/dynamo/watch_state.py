@@ -49,7 +49,7 @@ def kept(make: Make, speaks: bool) -> str:
 
 def global_state() -> list[str]:
     """Return the names in the guard of global state, without those inside `autocast_state`."""
-    return sorted(json.loads(GlobalStateGuard().__getstate__()))  # type: ignore[attr-defined]
+    return sorted(json.loads(str(GlobalStateGuard().__getstate__())))
 
 
 @contextmanager
