@@ -16,6 +16,7 @@ def _profile() -> object:
 
 _KINETO_RESULTS = Name("torch.autograd.profiler.profile.kineto_results", _profile)
 _PROFILER_CONFIG = Name("torch._C._profiler._ExperimentalConfig")
+_PROFILER_ENABLED = Name("torch._C._autograd._profiler_enabled")
 
 
 def memory_events(function: Callable[[], object]) -> list[int]:
@@ -38,3 +39,11 @@ def all_threads() -> Any:
     `torch._C._profiler._ExperimentalConfig`, with ``profile_all_threads``.
     """
     return _PROFILER_CONFIG.get()(profile_all_threads=True)
+
+
+def profiler_is_on() -> bool:
+    """Tell whether a profiler listens to this thread.
+
+    `torch._C._autograd._profiler_enabled`.
+    """
+    return bool(_PROFILER_ENABLED.get()())
