@@ -182,9 +182,7 @@ def _claims_of(chapter: Executed, results: Sequence[Result], link: Link) -> str:
     if not total:
         return ""
     releases = [chapter.torch.split("+")[0], *(result.public for result in ran)]
-    counts = [
-        f"{count} on {release}" for count, release in list(zip(held, releases, strict=True))[1:]
-    ]
+    counts = [f"{count} on {on}" for count, on in zip(held[1:], releases[1:], strict=True)]
     summary = "; ".join([f"{chapter.title}: {held[0]} of {total} on {releases[0]}", *counts])
     if not rows:
         return f'<p class="it">{escape(summary)}.</p>'
