@@ -117,7 +117,7 @@ def table(
     """Return a table.
 
     :param header: column titles.
-    :param rows: cells; a cell that is a `Display` keeps its own HTML, others are escaped.
+    :param rows: cells; a cell that is a `Display` keeps its own HTML, others are `marked`.
     :param caption: one line above the table.
     :param numeric: indices of the columns aligned to the right.
     :param prose: the cells hold sentences; on a narrow page their columns keep a width to read.
@@ -126,7 +126,7 @@ def table(
     right, rows = set(numeric), list(rows)
 
     def cell(tag: str, index: int, value: object) -> str:
-        body = value.html if isinstance(value, Display) else escape(value)
+        body = value.html if isinstance(value, Display) else marked(str(value))
         align = ' class="it-num"' if index in right else ""
         scope = ' scope="col"' if tag == "th" else ""
         return f"<{tag}{scope}{align}>{body}</{tag}>"

@@ -261,6 +261,13 @@ def test_a_table_reads_in_a_terminal() -> None:
     assert shown.html.count("<tr>") == 3
 
 
+def test_the_cells_of_a_table_are_text_with_code_in_it() -> None:
+    shown = display.table(["in `f`"], [["`x < y`, and z"], [display.Display("`raw`", "raw")]])
+    assert '<th scope="col">in <code>f</code></th>' in shown.html
+    assert "<td><code>x &lt; y</code>, and z</td>" in shown.html
+    assert "<td>`raw`</td>" in shown.html
+
+
 def test_a_warning_names_files_as_they_are_named_everywhere(shown: list) -> None:
     said = 'Traceback:\n  File "/home/me/venv/lib/site-packages/torch/a.py", line 1, in f\n'
     said += '  File "/home/me/book/x.py", line 2, in g\n  File "<frozen y>", line 3'
