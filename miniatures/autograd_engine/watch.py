@@ -321,6 +321,7 @@ def interrupted() -> str:
     """
     _, said = _ends("""
 import os, signal, sys, threading, torch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who started it may ignore the signal
 leaf = z = torch.ones(1, requires_grad=True)
 for _ in range(100_000):
     z = z * 1.0
