@@ -16,6 +16,7 @@ def _profile() -> object:
 
 _KINETO_RESULTS = Name("torch.autograd.profiler.profile.kineto_results", _profile)
 _PROFILER_CONFIG = Name("torch._C._profiler._ExperimentalConfig")
+_FUNCTION_EVENTS = Name("torch.autograd.profiler.profile._function_events", _profile)
 _PROFILER_ENABLED = Name("torch._C._autograd._profiler_enabled")
 
 
@@ -47,3 +48,20 @@ def profiler_is_on() -> bool:
     `torch._C._autograd._profiler_enabled`.
     """
     return bool(_PROFILER_ENABLED.get()())
+
+
+def events_are_made(profiled: Any) -> bool:
+    """Tell whether a profile has made its events, the objects of Python, yet.
+
+    `torch.autograd.profiler.profile._function_events`.
+    """
+    return _FUNCTION_EVENTS.of(profiled.profiler) is not None
+
+
+def raw_events(profiled: Any) -> list[tuple[str, int]]:
+    """Return name and nanoseconds of each raw event of a profile that has ended.
+
+    `torch.autograd.profiler.profile.kineto_results`.
+    """
+    found = _KINETO_RESULTS.of(profiled.profiler).events()
+    return [(event.name(), event.duration_ns()) for event in found]

@@ -181,7 +181,7 @@ def running(made: Schedule, count: int) -> list[tuple[Display, str]]:
     """Return the states of a schedule as the program steps through it."""
     says = {
         NONE: "Nothing is on. The observer is not there, and costs nothing.",
-        WARMUP: "The profiler is prepared. What is recorded now is thrown away.",
+        WARMUP: "The profiler gets ready. Nothing of this step is kept.",
         RECORD: "The lines of this step are kept.",
         SAVE: "The last step of the cycle. At the next `step()` the trace is handed over.",
     }
