@@ -101,6 +101,14 @@ def test_a_black_shape_follows_the_theme_even_where_black_is_only_the_default():
     assert "fill: var(--it-ink, currentColor)" in figures.adapt(bare, alt="x", prefix="p-")
 
 
+def test_places_are_short_and_factors_whole():
+    path = '<path d="M 1.234567  -0.000001 L 20 3.000000" transform="scale(0.001234)"/>'
+    drawn = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">{path}</svg>'
+    adapted = figures.adapt(drawn, alt="x", prefix="p-")
+    assert 'd="M 1.23 -0 L 20 3"' in adapted
+    assert 'transform="scale(0.001234)"' in adapted
+
+
 @pytest.mark.parametrize("alt", ["", "  \n", None])
 def test_no_alternative_text_is_refused(alt):
     with pytest.raises(BookError, match=r"figure\(…\) has no alternative text"):

@@ -54,6 +54,8 @@ _VARIABLES = {colour: f"var(--it-{role}, {colour})" for role, colour in COLOURS.
 _VARIABLES |= dict.fromkeys((COLOURS["ink"], *_BLACK), "var(--it-ink, currentColor)")
 _VARIABLES |= dict.fromkeys((COLOURS["pane"], *_WHITE), "var(--it-pane, transparent)")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_PLACES = {"d", "points", "x", "y", "width", "height", "x1", "y1", "x2", "y2", "cx", "cy"}
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}(?![\de])")
 _shown: Counter[str] = Counter()
 
 
@@ -211,7 +213,7 @@ def adapt(svg: str, *, alt: str, prefix: str) -> str:
 
     Known colours become the page's custom properties, the size follows the page down to legible
     text, style sheets and titles that would leak into the page go, and so do all ids except those
-    referred to, which get a prefix.
+    referred to, which get a prefix. Places are given to a hundredth of a point.
 
     :param svg: what matplotlib or Graphviz wrote.
     :param alt: the alternative text of the picture.
@@ -224,6 +226,7 @@ def adapt(svg: str, *, alt: str, prefix: str) -> str:
     for element in root.iter():
         _recolour(element)
         _prefix_ids(element, used, prefix)
+        _round(element)
         sizes += _text_size(element)
     width = float(root.attrib["viewBox"].split()[2])
     smallest = min(sizes, default=MIN_TEXT)
@@ -282,6 +285,12 @@ def _recolour(element: ElementTree.Element) -> None:
         declared["font-family"] = _FONTS
     if declared:
         element.attrib["style"] = "; ".join(f"{k}: {v}" for k, v in declared.items())
+
+
+def _round(element: ElementTree.Element) -> None:
+    for name in _PLACES & element.attrib.keys():
+        short = _LONG_NUMBER.sub(lambda m: f"{round(float(m[0]), 2):g}", element.attrib[name])
+        element.attrib[name] = " ".join(short.split())
 
 
 def _declarations(style: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ from miniatures.cuda_from_the_host.streams import CPU, MAIN, Program, Step
 _ROLES = {"call": "a", "wait": "b", "host": "e", "kernel": "c", "copy": "d"}
 _SAYS = {"call": "calls", "wait": "waits", "host": "own work", "kernel": "kernel", "copy": "copy"}
 _ARROW = {"arrowstyle": "->", "color": COLOURS["ink"], "lw": 1.3}
-_SIGNS = {"wait": "///", "host": ".."}
+_SIGNS = {"wait": "///", "host": r"\\"}
 
 
 def lanes(

@@ -70,7 +70,7 @@ def shares(tables: Mapping[str, Mapping[str, tuple[str, str]]], **picture: Any) 
     with style():
         fig, ax = plt.subplots(figsize=(5.6, 4.2))
         left = [0.0] * len(keys)
-        for way, hatch in zip(ways, ["", "//", "xx", "--", "..", "++"], strict=True):
+        for way, hatch in zip(ways, ["", "//", "xx", "--", r"\\", "++"], strict=True):
             width = [100 * share[key][way] / len(tables) for key in keys]
             ax.barh(keys, width, left=left, label=way, hatch=hatch)
             left = [a + b for a, b in zip(left, width, strict=True)]

@@ -11,7 +11,7 @@ from miniatures.gpu_performance.launch_queue import COPY, CPU, GPU, Span, waitin
 
 ROLES = {"launch": "a", "wait": "b", "host": "e", "kernel": "c"}
 _SAYS = {"launch": "launches", "wait": "waits", "host": "does something else", "kernel": "runs"}
-_SIGNS = {"launch": "", "wait": "//", "host": "..", "kernel": ""}
+_SIGNS = {"launch": "", "wait": "//", "host": r"\\", "kernel": ""}
 
 
 def lanes(
@@ -99,7 +99,7 @@ def bars(values: Mapping[str, Mapping[str, float]], unit: str, **picture: Any) -
     import matplotlib.pyplot as plt
 
     parts = list(dict.fromkeys(part for each in values.values() for part in each))
-    signs = dict(zip(parts, ["", "//", "..", "xx", "--", "++"] * 3, strict=False))
+    signs = dict(zip(parts, ["", "//", r"\\", "xx", "--", "++"] * 3, strict=False))
     with style():
         fig, ax = plt.subplots(figsize=(5.6, 0.42 * len(values) + 1.05))
         for n, part in enumerate(parts):
