@@ -7,7 +7,8 @@ import pytest
 from insidetorch import private
 from miniatures.caching_allocator import cases
 from miniatures.caching_allocator.allocator import Allocator, Block, MiB
-from miniatures.caching_allocator.cases_rules import Device, Node
+from miniatures.caching_allocator.cases_blocks import Node
+from miniatures.caching_allocator.cases_rules import Device
 from miniatures.caching_allocator.record_snapshot import device, recorded, snapshot, sums
 from miniatures.caching_allocator.watch_settings import USES, constants, cuda_keys
 
