@@ -177,6 +177,8 @@ CHANGES: Mapping[str, Callable[[nn.Linear], object]] = {
     "weight.data = …": lambda net: setattr(net.weight, "data", torch.ones(2, 2)),
     "init": lambda net: nn.init.zeros_(net.weight),
     "parametrizations.weight_norm": lambda net: parametrizations.weight_norm(net),
+    "parametrizations.orthogonal": lambda net: parametrizations.orthogonal(net),
+    "share_memory": lambda net: net.share_memory(),
     "prune": lambda net: prune.random_unstructured(net, "weight", amount=1),  # type: ignore[no-untyped-call]
     "load_state_dict(assign=True)": lambda net: net.load_state_dict(_another(), assign=True),
     "net.weight = nn.Parameter(…)": lambda net: setattr(

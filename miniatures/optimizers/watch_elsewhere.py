@@ -28,9 +28,7 @@ def _quietly() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def graphs_for(
-    rate: float | Tensor, steps: int = 4, *, fused: bool = False, foreach: bool = False
-) -> int:
+def graphs_for(rate: float | Tensor, steps: int = 4, *, fused: bool = False) -> int:
     """Return how many graphs with operators a compiled step of Adam takes under a schedule."""
     made: list[Any] = []
 
@@ -44,7 +42,7 @@ def graphs_for(
         param.grad = torch.ones(4)
     with _quietly():
         torch.compiler.reset()
-        optimizer = torch.optim.Adam(params, lr=rate, foreach=foreach, fused=fused)
+        optimizer = torch.optim.Adam(params, lr=rate, foreach=False, fused=fused)
         schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
         stepping = torch.compile(optimizer.step, backend=backend)
         for _ in range(steps):
