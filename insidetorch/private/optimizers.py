@@ -1,4 +1,4 @@
-"""Optimizers: the devices that have foreach kernels."""
+"""Optimizers: the devices that have foreach kernels, and the old name of a schedule's class."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from insidetorch.private.name import Name, replace
 
 _FOREACH_DEVICES = Name("torch.optim.optimizer._get_foreach_kernels_supported_devices")
+_OLD_SCHEDULE_BASE = Name("torch.optim.lr_scheduler._LRScheduler")
 
 
 @contextmanager
@@ -22,3 +23,12 @@ def foreach_devices(*types: str) -> Iterator[None]:
         yield
     finally:
         replace(_FOREACH_DEVICES, before)
+
+
+def old_schedule_base() -> type:
+    """Return the class that was the base of schedules before release 2.0.
+
+    `torch.optim.lr_scheduler._LRScheduler`.
+    """
+    base: type = _OLD_SCHEDULE_BASE.get()
+    return base

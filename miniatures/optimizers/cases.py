@@ -176,7 +176,9 @@ CHANGES: Mapping[str, Callable[[nn.Linear], object]] = {
     "requires_grad_": lambda net: net.requires_grad_(False),
     "weight.data = …": lambda net: setattr(net.weight, "data", torch.ones(2, 2)),
     "init": lambda net: nn.init.zeros_(net.weight),
-    "parametrize": lambda net: parametrizations.weight_norm(net),
+    "parametrizations.weight_norm": lambda net: parametrizations.weight_norm(net),
+    "parametrizations.orthogonal": lambda net: parametrizations.orthogonal(net),
+    "share_memory": lambda net: net.share_memory(),
     "prune": lambda net: prune.random_unstructured(net, "weight", amount=1),  # type: ignore[no-untyped-call]
     "load_state_dict(assign=True)": lambda net: net.load_state_dict(_another(), assign=True),
     "net.weight = nn.Parameter(…)": lambda net: setattr(
