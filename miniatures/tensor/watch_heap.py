@@ -21,11 +21,7 @@ class _Mallinfo2(ctypes.Structure):
     ]  # fmt: skip
 
 
-def in_use() -> int:
-    """Return the bytes that `malloc` has given out in this process, rounding included.
-
-    :raises BookError: the C library is not GNU's, from 2.33 on.
-    """
+def _ask() -> _Mallinfo2:
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError, TypeError):
@@ -34,8 +30,25 @@ def in_use() -> int:
             "Linux with glibc 2.33 or newer."
         ) from None
     ask.restype = _Mallinfo2
-    info = ask()
+    info: _Mallinfo2 = ask()
+    return info
+
+
+def in_use() -> int:
+    """Return the bytes that `malloc` has given out in this process, rounding included.
+
+    :raises BookError: the C library is not GNU's, from 2.33 on.
+    """
+    info = _ask()
     return int(info.uordblks + info.hblkhd)
+
+
+def mapped() -> int:
+    """Return how many of those bytes lie in pieces that have a mapping of their own.
+
+    :raises BookError: as `in_use`.
+    """
+    return int(_ask().hblkhd)
 
 
 def resident() -> int:
