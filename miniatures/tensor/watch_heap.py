@@ -21,7 +21,11 @@ class _Mallinfo2(ctypes.Structure):
     ]  # fmt: skip
 
 
-def _ask() -> _Mallinfo2:
+def in_use() -> int:
+    """Return the bytes that `malloc` has given out in this process, rounding included.
+
+    :raises BookError: the C library is not GNU's, from 2.33 on.
+    """
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError, TypeError):
@@ -30,16 +34,7 @@ def _ask() -> _Mallinfo2:
             "Linux with glibc 2.33 or newer."
         ) from None
     ask.restype = _Mallinfo2
-    info: _Mallinfo2 = ask()
-    return info
-
-
-def in_use() -> int:
-    """Return the bytes that `malloc` has given out in this process, rounding included.
-
-    :raises BookError: the C library is not GNU's, from 2.33 on.
-    """
-    info = _ask()
+    info = ask()
     return int(info.uordblks + info.hblkhd)
 
 
@@ -48,7 +43,10 @@ def mapped() -> int:
 
     :raises BookError: as `in_use`.
     """
-    return int(_ask().hblkhd)
+    in_use()  # says so, where the C library cannot tell
+    ask = ctypes.CDLL(None).mallinfo2
+    ask.restype = _Mallinfo2
+    return int(ask().hblkhd)
 
 
 def resident() -> int:
