@@ -38,6 +38,17 @@ def in_use() -> int:
     return int(info.uordblks + info.hblkhd)
 
 
+def mapped() -> int:
+    """Return how many of those bytes lie in pieces that have a mapping of their own.
+
+    :raises BookError: as `in_use`.
+    """
+    in_use()  # says so, where the C library cannot tell
+    ask = ctypes.CDLL(None).mallinfo2
+    ask.restype = _Mallinfo2
+    return int(ask().hblkhd)
+
+
 def resident() -> int:
     """Return the bytes of memory that the system counts for this process."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
