@@ -1,4 +1,4 @@
-"""`import torch`: the extension module, lazy modules, the check after a fork."""
+"""`import torch`: the extension module, the check after a fork, where the compiler keeps files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from insidetorch.private.name import Name, replace
 _EXTENSION = Name("torch._C")
 _VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
 _IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
+_CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.cache_dir")
+_OWN_CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.default_cache_dir")
 
 
 def extension() -> Any:
@@ -32,3 +34,19 @@ def answer_fork_check(answer: Callable[[], bool]) -> None:
     `torch.cuda._is_in_bad_fork`, replaced: a build without CUDA always says no.
     """
     replace(_IN_BAD_FORK, answer)
+
+
+def cache_folder() -> str:
+    """Return the folder in which the compiler keeps what it made.
+
+    `torch._inductor.runtime.cache_dir_utils.cache_dir`.
+    """
+    return str(_CACHE_FOLDER.get()())
+
+
+def own_cache_folder() -> str:
+    """Return the folder that the compiler takes where no variable names one.
+
+    `torch._inductor.runtime.cache_dir_utils.default_cache_dir`.
+    """
+    return str(_OWN_CACHE_FOLDER.get()())

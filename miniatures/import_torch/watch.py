@@ -54,6 +54,7 @@ def fresh(program: str, **env: str) -> Any:
 
 _EACH = """
 import contextlib, io, json, os, signal, sys, torch
+children = []
 for program in PROGRAMS:
     reader, writer = os.pipe()
     child = os.fork()
@@ -65,6 +66,8 @@ for program in PROGRAMS:
             pipe.write(said.getvalue())
         os._exit(0)
     os.close(writer)
+    children.append((child, reader))
+for child, reader in children:
     with os.fdopen(reader) as pipe:
         lines = pipe.read().splitlines()
     os.waitpid(child, 0)
@@ -73,7 +76,7 @@ for program in PROGRAMS:
 
 
 def each_after_import(*programs: str, **env: str) -> list[Any]:
-    """Import torch in one new process and run each program in a forked child of it.
+    """Import torch in one new process and run each program in a forked child of it, all at once.
 
     :return: of each the last line that it prints, read as JSON.
     """

@@ -134,3 +134,38 @@ def refusals() -> dict[str, str]:
             done = processes.run([sys.executable, "-c", program])
             said[f"{title}, {mode}"] = done.stdout.strip().replace(f"{folder}/", "")
     return said
+
+
+def searched() -> dict[str, str]:
+    """Compile libraries that give their folder as RUNPATH and as RPATH, against `LD_LIBRARY_PATH`.
+
+    :return: for each of the two whose library answered, ``its own`` or ``the variable's``.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise BookError("a C compiler is missing: install your system's package gcc.")
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+
+        def build(name: str, code: str, *options: str) -> None:
+            (folder / "made.c").write_text(code, encoding="utf-8")
+            command = [compiler, "-shared", "-fPIC", str(folder / "made.c"), *options]
+            subprocess.run([*command, "-o", str(folder / name)], check=True)
+
+        for number, home in enumerate(("own", "other")):
+            (folder / home).mkdir()
+            code = f"int who(void) {{ return {number}; }}"
+            build(f"{home}/libwho.so", code, "-Wl,-soname,libwho.so")
+        for kind, option in (("RUNPATH", "--enable-new-dtags"), ("RPATH", "--disable-new-dtags")):
+            build(
+                "asks.so", "int who(void); int ask(void) { return who(); }", f"-L{folder}/own",
+                "-lwho", f"-Wl,{option},-rpath,{folder}/own",
+            )  # fmt: skip
+            program = f"import ctypes; print(ctypes.CDLL('{folder}/asks.so').ask())"
+            done = processes.run(
+                [sys.executable, "-c", program],
+                env=processes.environment(LD_LIBRARY_PATH=f"{folder}/other"),
+            )
+            found[kind] = "its own" if done.stdout.strip() == "0" else "the variable's"
+    return found
