@@ -10,6 +10,7 @@ from insidetorch.private.name import Name, replace
 _EXTENSION = Name("torch._C")
 _VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
 _IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
+_BUILT_FOR = Name("torch.cuda.PYTORCH_RELEASES_CODE_CC")
 _CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.cache_dir")
 _OWN_CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.default_cache_dir")
 
@@ -50,3 +51,13 @@ def own_cache_folder() -> str:
     `torch._inductor.runtime.cache_dir_utils.default_cache_dir`.
     """
     return str(_OWN_CACHE_FOLDER.get()())
+
+
+def all_built_for() -> set[int]:
+    """Return for which compute capabilities some wheel of the release has code.
+
+    `torch.cuda.PYTORCH_RELEASES_CODE_CC`; before 2.13 it does not ask for the processor.
+    """
+    wheels = [list(code.values()) if isinstance(code, dict) else [code]
+              for code in _BUILT_FOR.get().values()]  # fmt: skip
+    return set().union(*(one for codes in wheels for one in codes))

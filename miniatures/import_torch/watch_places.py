@@ -136,36 +136,92 @@ def refusals() -> dict[str, str]:
     return said
 
 
+def _build(made: Path, code: str, *options: str) -> None:
+    """Compile a shared library.
+
+    :raises BookError: without a C compiler.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise BookError("a C compiler is missing: install your system's package gcc.")
+    written = made.with_suffix(".c")
+    written.write_text(code, encoding="utf-8")
+    command = [compiler, "-shared", "-fPIC", "-w", str(written), *options, "-o", str(made)]
+    subprocess.run(command, check=True)
+
+
 def searched() -> dict[str, str]:
     """Compile libraries that give their folder as RUNPATH and as RPATH, against `LD_LIBRARY_PATH`.
 
     :return: for each of the two whose library answered, ``its own`` or ``the variable's``.
     """
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise BookError("a C compiler is missing: install your system's package gcc.")
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-
-        def build(name: str, code: str, *options: str) -> None:
-            (folder / "made.c").write_text(code, encoding="utf-8")
-            command = [compiler, "-shared", "-fPIC", str(folder / "made.c"), *options]
-            subprocess.run([*command, "-o", str(folder / name)], check=True)
-
         for number, home in enumerate(("own", "other")):
             (folder / home).mkdir()
             code = f"int who(void) {{ return {number}; }}"
-            build(f"{home}/libwho.so", code, "-Wl,-soname,libwho.so")
+            _build(folder / home / "libwho.so", code, "-Wl,-soname,libwho.so")
         for kind, option in (("RUNPATH", "--enable-new-dtags"), ("RPATH", "--disable-new-dtags")):
-            build(
-                "asks.so", "int who(void); int ask(void) { return who(); }", f"-L{folder}/own",
-                "-lwho", f"-Wl,{option},-rpath,{folder}/own",
-            )  # fmt: skip
+            path = f"-Wl,{option},-rpath,{folder}/own"
+            code = "int who(void); int ask(void) { return who(); }"
+            _build(folder / "asks.so", code, f"-L{folder}/own", "-lwho", path)
             program = f"import ctypes; print(ctypes.CDLL('{folder}/asks.so').ask())"
-            done = processes.run(
-                [sys.executable, "-c", program],
-                env=processes.environment(LD_LIBRARY_PATH=f"{folder}/other"),
-            )
+            variable = processes.environment(LD_LIBRARY_PATH=f"{folder}/other")
+            done = processes.run([sys.executable, "-c", program], env=variable)
             found[kind] = "its own" if done.stdout.strip() == "0" else "the variable's"
     return found
+
+
+_OPENER = """
+#include <dlfcn.h>
+int ask(void) { return dlopen("libpart.so", RTLD_NOW) != 0; }
+"""
+
+
+def opened_late() -> dict[str, bool]:
+    """Compile a library that opens another by its bare name; say when that one is found.
+
+    :return: what the first one gives, and whether the other is in the process → found or not.
+    """
+    found: dict[str, bool] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        _build(Path(folder, "libpart.so"), "int part;", "-Wl,-soname,libpart.so")
+        _build(Path(folder, "gives.so"), _OPENER, "-ldl", f"-Wl,-rpath,{folder}")
+        _build(Path(folder, "not.so"), _OPENER, "-ldl")
+        before = f"ctypes.CDLL('{folder}/libpart.so'); "
+        for title, file, first in (
+            ("gives the folder", "gives", ""),
+            ("gives none", "not", ""),
+            ("gives none, the other is there", "not", before),
+        ):
+            program = f"import ctypes; {first}print(ctypes.CDLL('{folder}/{file}.so').ask())"
+            done = processes.run([sys.executable, "-c", program])
+            found[title] = done.stdout.strip() == "1"
+    return found
+
+
+_ORDER = """
+import os, site, sys
+own = site.getusersitepackages()
+kinds = {os.environ["PYTHONPATH"]: "PYTHONPATH", own: "yours"}
+for path in sys.path:
+    if path in kinds or path.endswith("-packages"):
+        print(kinds.get(path, "the installation's"))
+"""
+
+
+def path_order(*options: str) -> list[str]:
+    """Return whose folders of packages are on Python's path, in order; a venv's is not asked.
+
+    :param options: options of the interpreter.
+    """
+    python = Path(sys.base_prefix, "bin", "python3")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"PYTHONUSERBASE": f"{folder}/user", "PYTHONNOUSERSITE": ""}
+        settings |= {"PYTHONPATH": f"{folder}/first"}
+        made = "import os, site; os.makedirs(site.getusersitepackages())"
+        env = processes.environment() | settings
+        processes.run([python, "-c", made], env=env)
+        done = processes.run([python, *options, "-c", _ORDER], env=env)
+    return list(dict.fromkeys(done.stdout.split("\n")[:-1]))
