@@ -7,17 +7,19 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from insidetorch import processes
 from insidetorch.errors import BookError
 from miniatures.import_torch.loader import Library, Process, read
 
 ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
 
 
 def torch_folder() -> Path:
@@ -82,6 +84,12 @@ def each_after_import(*programs: str, **env: str) -> list[Any]:
     """
     lines = run(f"PROGRAMS = {list(programs)!r}\n{_EACH}", **env).stdout.splitlines()
     return [json.loads(line) for line in lines[-len(programs) :]]
+
+
+def together(*looks: Callable[[], T]) -> list[T]:
+    """Take several looks, two at a time, and return what each found, in order."""
+    with ThreadPoolExecutor(2) as pool:
+        return [begun.result() for begun in [pool.submit(look) for look in looks]]
 
 
 # ── The loader ──────────────────────────────────────────────────────────────────────────────────

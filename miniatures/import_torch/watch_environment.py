@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniatures.import_torch.watch import each_after_import, fresh
+from miniatures.import_torch.watch import each_after_import, fresh, together
 
 VARIABLES = {
     "OMP_NUM_THREADS": "1",
@@ -46,11 +46,12 @@ def read_when() -> dict[str, str]:
     values = {key: value for key, value in VARIABLES.items() if f'"{key}":' in _PROBES}
     late, show = _AFTER.format(values=values), "print(json.dumps(probes()))"
     quick = {"TORCH_DISABLE_ADDR2LINE": "1"}
-    before = fresh(_PROBES + show, **values, **quick)
-    unset, after, used = each_after_import(
-        _PROBES + show, _PROBES + late + show, _PROBES + "probes()\n" + late + show,
-        OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", **quick,
-    )  # fmt: skip
+    three = (_PROBES + show, _PROBES + late + show, _PROBES + "probes()\n" + late + show)
+    two = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    (before,), (unset, after, used) = together(
+        lambda: [fresh(_PROBES + show, **values, **quick)],
+        lambda: each_after_import(*three, **two, **quick),
+    )
     found = {}
     for key in values:
         if before[key] == unset[key]:
