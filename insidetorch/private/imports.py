@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from insidetorch.private.cuda import _BUILT_FOR
 from insidetorch.private.name import Name, replace
 
 _EXTENSION = Name("torch._C")
 _VARIABLE_FUNCTIONS = Name("torch._C._VariableFunctions")
 _IN_BAD_FORK = Name("torch.cuda._is_in_bad_fork")
-_BUILT_FOR = Name("torch.cuda.PYTORCH_RELEASES_CODE_CC")
 _CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.cache_dir")
 _OWN_CACHE_FOLDER = Name("torch._inductor.runtime.cache_dir_utils.default_cache_dir")
 

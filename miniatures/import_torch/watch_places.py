@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from insidetorch import processes
 from insidetorch.errors import BookError
-from miniatures.import_torch.watch import fresh, torch_folder
+from miniatures.import_torch.watch import fresh, together, torch_folder
 
 _TRY = """
 import json, sys
@@ -58,8 +59,11 @@ def layouts() -> dict[str, tuple[list[str], str]]:
             else:
                 (home / "torch.py").write_text("import math\n", encoding="utf-8")
                 there = ["torch.py"]
-            found[what] = (there, fresh(f"FOLDER = {str(home)!r}\n" + _TRY))
-    return found
+            found[what] = (there, f"FOLDER = {str(home)!r}\n" + _TRY)
+        said = together(*(partial(fresh, program) for _, program in found.values()))
+    return {
+        what: (there, words) for (what, (there, _)), words in zip(found.items(), said, strict=True)
+    }
 
 
 _PLUGIN = """
