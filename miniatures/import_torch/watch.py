@@ -7,17 +7,19 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from insidetorch import processes
 from insidetorch.errors import BookError
 from miniatures.import_torch.loader import Library, Process, read
 
 ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
 
 
 def torch_folder() -> Path:
@@ -54,6 +56,7 @@ def fresh(program: str, **env: str) -> Any:
 
 _EACH = """
 import contextlib, io, json, os, signal, sys, torch
+children = []
 for program in PROGRAMS:
     reader, writer = os.pipe()
     child = os.fork()
@@ -65,6 +68,8 @@ for program in PROGRAMS:
             pipe.write(said.getvalue())
         os._exit(0)
     os.close(writer)
+    children.append((child, reader))
+for child, reader in children:
     with os.fdopen(reader) as pipe:
         lines = pipe.read().splitlines()
     os.waitpid(child, 0)
@@ -73,12 +78,18 @@ for program in PROGRAMS:
 
 
 def each_after_import(*programs: str, **env: str) -> list[Any]:
-    """Import torch in one new process and run each program in a forked child of it.
+    """Import torch in one new process and run each program in a forked child of it, all at once.
 
     :return: of each the last line that it prints, read as JSON.
     """
     lines = run(f"PROGRAMS = {list(programs)!r}\n{_EACH}", **env).stdout.splitlines()
     return [json.loads(line) for line in lines[-len(programs) :]]
+
+
+def together(*looks: Callable[[], T]) -> list[T]:
+    """Take several looks, two at a time, and return what each found, in order."""
+    with ThreadPoolExecutor(2) as pool:
+        return [begun.result() for begun in [pool.submit(look) for look in looks]]
 
 
 # ── The loader ──────────────────────────────────────────────────────────────────────────────────

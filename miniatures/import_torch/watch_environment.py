@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from miniatures.import_torch.watch import each_after_import, fresh
+from miniatures.import_torch.watch import each_after_import, fresh, together
 
 VARIABLES = {
     "OMP_NUM_THREADS": "1",
@@ -46,11 +46,12 @@ def read_when() -> dict[str, str]:
     values = {key: value for key, value in VARIABLES.items() if f'"{key}":' in _PROBES}
     late, show = _AFTER.format(values=values), "print(json.dumps(probes()))"
     quick = {"TORCH_DISABLE_ADDR2LINE": "1"}
-    before = fresh(_PROBES + show, **values, **quick)
-    unset, after, used = each_after_import(
-        _PROBES + show, _PROBES + late + show, _PROBES + "probes()\n" + late + show,
-        OMP_NUM_THREADS="2", MKL_NUM_THREADS="2", **quick,
-    )  # fmt: skip
+    three = (_PROBES + show, _PROBES + late + show, _PROBES + "probes()\n" + late + show)
+    two = {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    (before,), (unset, after, used) = together(
+        lambda: [fresh(_PROBES + show, **values, **quick)],
+        lambda: each_after_import(*three, **two, **quick),
+    )
     found = {}
     for key in values:
         if before[key] == unset[key]:
@@ -122,7 +123,7 @@ def child_has_torch(preload: bool) -> bool:
 
 
 _THREADS_AND_FORK = """
-import json, os, select, signal, torch
+import contextlib, json, os, select, signal, torch
 def large():
     return (torch.ones(2**22) + 1).sum().item()
 torch.set_num_threads(2)
@@ -134,7 +135,16 @@ if not child:
     os.write(writer, b"x")
     os._exit(0)
 os.close(writer)
-done, _, _ = select.select([reader], [], [], 5)
+done, quiet, used = [], 0, None
+while not done and quiet < 10:  # asleep in all its threads for ten looks: it waits
+    done, _, _ = select.select([reader], [], [], 0.1)
+    tasks, now = f"/proc/{child}/task", []
+    for task in os.listdir(tasks):
+        with contextlib.suppress(OSError):  # it ended just now
+            stat = open(f"{tasks}/{task}/stat").read().rpartition(")")[2].split()
+            now.append((stat[0], *stat[11:13]))  # state, seconds of the processor
+    quiet = quiet + 1 if now == used and all(state == "S" for state, *_ in now) else 0
+    used = now
 os.kill(child, signal.SIGKILL)
 os.waitpid(child, 0)
 print(json.dumps("it finished" if done else "it waits"))
@@ -146,7 +156,7 @@ def fork_after_threads(*pairs: tuple[str, str]) -> list[str]:
 
     :param pairs: what a parent does before the fork, ``large()`` or ``pass``, and what the child
         does; ``large()`` uses two threads.
-    :return: of each whether the child finished within five seconds.
+    :return: of each whether the child finished, or slept for a second without an end.
     """
     programs = [
         _THREADS_AND_FORK.replace("PARENT", parent).replace("CHILD", child)

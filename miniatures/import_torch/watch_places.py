@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from insidetorch import processes
 from insidetorch.errors import BookError
-from miniatures.import_torch.watch import fresh, torch_folder
+from miniatures.import_torch.watch import fresh, together, torch_folder
 
 _TRY = """
 import json, sys
@@ -58,8 +59,11 @@ def layouts() -> dict[str, tuple[list[str], str]]:
             else:
                 (home / "torch.py").write_text("import math\n", encoding="utf-8")
                 there = ["torch.py"]
-            found[what] = (there, fresh(f"FOLDER = {str(home)!r}\n" + _TRY))
-    return found
+            found[what] = (there, f"FOLDER = {str(home)!r}\n" + _TRY)
+        said = together(*(partial(fresh, program) for _, program in found.values()))
+    return {
+        what: (there, words) for (what, (there, _)), words in zip(found.items(), said, strict=True)
+    }
 
 
 _PLUGIN = """
@@ -134,3 +138,94 @@ def refusals() -> dict[str, str]:
             done = processes.run([sys.executable, "-c", program])
             said[f"{title}, {mode}"] = done.stdout.strip().replace(f"{folder}/", "")
     return said
+
+
+def _build(made: Path, code: str, *options: str) -> None:
+    """Compile a shared library.
+
+    :raises BookError: without a C compiler.
+    """
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise BookError("a C compiler is missing: install your system's package gcc.")
+    written = made.with_suffix(".c")
+    written.write_text(code, encoding="utf-8")
+    command = [compiler, "-shared", "-fPIC", "-w", str(written), *options, "-o", str(made)]
+    subprocess.run(command, check=True)
+
+
+def searched() -> dict[str, str]:
+    """Compile libraries that give their folder as RUNPATH and as RPATH, against `LD_LIBRARY_PATH`.
+
+    :return: for each of the two whose library answered, ``its own`` or ``the variable's``.
+    """
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for number, home in enumerate(("own", "other")):
+            (folder / home).mkdir()
+            code = f"int who(void) {{ return {number}; }}"
+            _build(folder / home / "libwho.so", code, "-Wl,-soname,libwho.so")
+        for kind, option in (("RUNPATH", "--enable-new-dtags"), ("RPATH", "--disable-new-dtags")):
+            path = f"-Wl,{option},-rpath,{folder}/own"
+            code = "int who(void); int ask(void) { return who(); }"
+            _build(folder / "asks.so", code, f"-L{folder}/own", "-lwho", path)
+            program = f"import ctypes; print(ctypes.CDLL('{folder}/asks.so').ask())"
+            variable = processes.environment(LD_LIBRARY_PATH=f"{folder}/other")
+            done = processes.run([sys.executable, "-c", program], env=variable)
+            found[kind] = "its own" if done.stdout.strip() == "0" else "the variable's"
+    return found
+
+
+_OPENER = """
+#include <dlfcn.h>
+int ask(void) { return dlopen("libpart.so", RTLD_NOW) != 0; }
+"""
+
+
+def opened_late() -> dict[str, bool]:
+    """Compile a library that opens another by its bare name; say when that one is found.
+
+    :return: what the first one gives, and whether the other is in the process → found or not.
+    """
+    found: dict[str, bool] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        _build(Path(folder, "libpart.so"), "int part;", "-Wl,-soname,libpart.so")
+        _build(Path(folder, "gives.so"), _OPENER, "-ldl", f"-Wl,-rpath,{folder}")
+        _build(Path(folder, "not.so"), _OPENER, "-ldl")
+        before = f"ctypes.CDLL('{folder}/libpart.so'); "
+        for title, file, first in (
+            ("gives the folder", "gives", ""),
+            ("gives none", "not", ""),
+            ("gives none, the other is there", "not", before),
+        ):
+            program = f"import ctypes; {first}print(ctypes.CDLL('{folder}/{file}.so').ask())"
+            done = processes.run([sys.executable, "-c", program])
+            found[title] = done.stdout.strip() == "1"
+    return found
+
+
+_ORDER = """
+import os, site, sys
+own = site.getusersitepackages()
+kinds = {os.environ["PYTHONPATH"]: "PYTHONPATH", own: "yours"}
+for path in sys.path:
+    if path in kinds or path.endswith("-packages"):
+        print(kinds.get(path, "the installation's"))
+"""
+
+
+def path_order(*options: str) -> list[str]:
+    """Return whose folders of packages are on Python's path, in order; a venv's is not asked.
+
+    :param options: options of the interpreter.
+    """
+    python = Path(sys.base_prefix, "bin", "python3")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"PYTHONUSERBASE": f"{folder}/user", "PYTHONNOUSERSITE": ""}
+        settings |= {"PYTHONPATH": f"{folder}/first"}
+        made = "import os, site; os.makedirs(site.getusersitepackages())"
+        env = processes.environment() | settings
+        processes.run([python, "-c", made], env=env)
+        done = processes.run([python, *options, "-c", _ORDER], env=env)
+    return list(dict.fromkeys(done.stdout.split("\n")[:-1]))
