@@ -63,7 +63,8 @@ def two_outputs(rank: int, kind: str, both: bool, **options: Any) -> tuple[str, 
 
     def step() -> None:
         left, right = outputs_of(model(torch.full((2, 8), rank + 1.0)))
-        (left.sum() + right.sum() if both else left.sum()).backward()
+        loss: Any = left.sum() + right.sum() if both else left.sum()
+        loss.backward()
 
     for _ in range(3):
         model.zero_grad()
