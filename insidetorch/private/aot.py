@@ -21,6 +21,7 @@ _GUARD_OR_FALSE = Name("torch.fx.experimental.symbolic_shapes.guard_or_false")
 _LIST_BACKENDS = Name("torch._dynamo.list_backends")
 _TWO_TENSOR = Name("torch.testing._internal.two_tensor.TwoTensor")
 _CHECK = Name("torch._check")
+_MEM_TRACKER = Name("torch.distributed._tools.mem_tracker.MemTracker")
 _MARK_UNBACKED = Name("torch._dynamo.decorators.mark_unbacked")
 _COUNTERS = Name("torch._dynamo.utils.counters")
 
@@ -164,3 +165,11 @@ def mark_unbacked(tensor: Any, dim: int) -> None:
     `torch._dynamo.decorators.mark_unbacked`.
     """
     _MARK_UNBACKED.get()(tensor, dim)
+
+
+def memory_tracker() -> Any:
+    """Return a counter of the memory that each kind of tensor holds, also of fake ones.
+
+    `torch.distributed._tools.mem_tracker.MemTracker`.
+    """
+    return _MEM_TRACKER.get()()
