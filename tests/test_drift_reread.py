@@ -12,8 +12,9 @@ from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.prose import read
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.report import BODY, markdown, report, terminal
-from insidetorch.drift.reread import FIRST_PAGE, Item, Level, Rest, placed
+from insidetorch.drift.reread import FIRST_PAGE, Item, Level, Rest, concerns, placed
 from insidetorch.drift.run import Result
+from insidetorch.drift.signatures import Breakage
 
 CHAPTER = """---
 kernelspec: {name: python3}
@@ -57,6 +58,16 @@ def test_a_chapter_is_read_into_sentences_with_their_place() -> None:
     (call,) = prose.calls["something"]
     assert (call.given, call.named) == (2, {"key"})
     assert "attribute" in prose.attributes and "not_read" not in prose.calls
+
+
+def test_a_parameter_is_spoken_of_by_its_own_name_if_that_says_enough() -> None:
+    prose = read("# A page\n\nBy default `broadcast_buffers` sends them.\n\nSo does `bias`.\n")
+    for name, told in {"broadcast_buffers": True, "other_buffers": False, "bias": False}.items():
+        change = Breakage("torch.DDP.__init__", "default changed", f"{name}: None → True", name)
+        assert concerns(change, "torch.DDP", prose, used=False) is told
+    said = read("# A page\n\nA `DDP` without `bias`.\n")
+    change = Breakage("torch.DDP.__init__", "default changed", "bias: None → True", "bias")
+    assert concerns(change, "torch.DDP", said, used=False)
 
 
 def item(level: Level, target: str, *rests: Rest, why: str = "code changed") -> Item:

@@ -320,8 +320,12 @@ def _passes(call: Call, breakage: Breakage) -> bool:
 
 
 def _spoken(name: str, owner: str, prose: Prose) -> bool:
-    """Tell whether a sentence names a parameter or member, in one that speaks of its owner."""
-    return any({name, owner} <= sentence.names for sentence in prose.said)
+    """Tell whether a sentence names a parameter or member.
+
+    A name of one word says little, so the sentence has to speak of its owner as well.
+    """
+    names = {name} if "_" in name.strip("_") else {name, owner}
+    return any(names <= sentence.names for sentence in prose.said)
 
 
 def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None:
