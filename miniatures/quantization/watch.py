@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,6 +53,31 @@ def operators(model: Any, x: torch.Tensor) -> list[tuple[str, list[str]]]:
     with torch.no_grad(), log:
         model(x)
     return log.calls
+
+
+class _Alive(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, size: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.size, self.made, self.now, self.most = size, 0, 0, 0
+
+    def _gone(self) -> None:
+        self.now -= 1
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and out.is_floating_point() and out.numel() == self.size:
+            self.made, self.now = self.made + 1, self.now + 1
+            self.most = max(self.most, self.now)
+            weakref.finalize(out, self._gone)
+        return out
+
+
+def floats_alive(model: Any, x: torch.Tensor, size: int) -> tuple[int, int]:
+    """Return how many float tensors of a size a call makes, and how many lived at once."""
+    alive = _Alive(size)
+    with torch.no_grad(), alive:
+        model(x)
+    return alive.made, alive.most
 
 
 def keys(model: nn.Sequential, x: torch.Tensor) -> list[tuple[str, str, str]]:
