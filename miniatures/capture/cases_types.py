@@ -34,3 +34,17 @@ class OfWords(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Branch on it."""
         return x * 2 if self.word == Word.RED else x
+
+
+class Helper:
+    """A class of yours: as a global object it is refused, made in a function it is compiled."""
+
+    def __init__(self) -> None:
+        self.by = 3
+
+    def scale(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by the number that is kept."""
+        return x * self.by
+
+    def __len__(self) -> int:
+        return self.by
