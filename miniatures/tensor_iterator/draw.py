@@ -41,7 +41,7 @@ def stages(caption: str, name: str) -> Display:
         "digraph { rankdir=TB; ranksep=0.16; nodesep=0.5; splines=line; "
         'node [shape=box, margin="0.1,0.04"]; '
         f'call [label="torch.add(a, b)", shape=plain]; '
-        f"{cluster('p', 'the plan: no number is read', plan, 'a')} "
+        f"{cluster('p', 'the plan: nothing is computed yet', plan, 'a')} "
         f"{cluster('l', 'the loop', loop, 'c')} call -> p0; p0 -> l0 [style=invis]; "
         "p3:e -> l0:w [constraint=false]; }"
     )

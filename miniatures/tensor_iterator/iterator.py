@@ -16,7 +16,7 @@ Sizes = tuple[int, ...]
 
 @dataclass
 class Plan:
-    """What is known before the first number is read.
+    """What is known before the first result is computed.
 
     :param shape: of the result.
     :param dtype: in which the numbers are computed.
