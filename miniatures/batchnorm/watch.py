@@ -22,19 +22,22 @@ def drawn() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def synchronized(
-    rank: int, first: int, affine: bool = True
+    rank: int, first: int, affine: bool = True, wanted: bool = True, values: int = 2
 ) -> tuple[list[tuple[str, int]], list[torch.Tensor]]:
     """Run forward and backward of SyncBatchNorm on this rank's rows of `drawn`.
 
     :param first: how many rows rank 0 has; the others are rank 1's.
     :param affine: whether the layer has a weight and a bias.
+    :param wanted: whether the input needs a gradient.
+    :param values: how many of the two values of each channel in a row are used.
     :returns: each collective with the numbers this rank gave to it; and the gradients of input
         and weight, the running mean and the running variance.
     """
     function: Any = _functions.SyncBatchNorm  # without types in torch
-    x, grad = drawn()
+    x, grad = (each[..., :values] for each in drawn())
     own = slice(0, first) if rank == 0 else slice(first, 8)
-    norm, rows = nn.SyncBatchNorm(3, affine=affine).double(), x[own].clone().requires_grad_()
+    norm = nn.SyncBatchNorm(3, affine=affine).double()
+    rows = x[own].clone().requires_grad_(wanted)
 
     def step() -> None:
         out = function.apply(
