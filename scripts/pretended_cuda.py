@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "scripts/pretended_cuda"
-MIB, CAPACITY = 2**20, 400 * 2**20
+MIB = 2**20
 # By PyTorch's own names, but for the fraction, which is set by a call.
 SETTINGS: list[dict[str, Any]] = [
     {},
@@ -82,7 +82,7 @@ def compile_into(folder: Path, python: Path) -> None:
         "-shared",
         "-fPIC",
         "-w",
-        *(f"-I{folder}" for folder in headers),
+        *(f"-I{one}" for one in headers),
     ]
     for made, sources in {
         "runtime.so": [SOURCES / "runtime.c"],
@@ -106,14 +106,15 @@ def compare(setting: dict[str, Any], programs: int) -> int:
     from miniatures.caching_allocator.growing import Growing
     from miniatures.caching_allocator.tuning import Settings, Tuned
 
+    runtime = ctypes.CDLL(None)
+    capacity = ctypes.c_size_t.in_dll(runtime, "capacity").value
     fraction = setting.get("fraction", 1)
     settings = Settings(
         max_split=setting.get("max_split_size_mb", 2**43) * MIB,
         divisions=setting.get("roundup_power2_divisions", 0),
         collect_above=setting.get("garbage_collection_threshold", 0),
-        limit=int(CAPACITY * fraction) if fraction < 1 else None,
+        limit=int(capacity * fraction) if fraction < 1 else None,
     )
-    runtime = ctypes.CDLL(None)
     torch.cuda.init()
     if fraction < 1:
         torch.cuda.set_per_process_memory_fraction(fraction)
@@ -125,7 +126,7 @@ def compare(setting: dict[str, Any], programs: int) -> int:
         torch.cuda.empty_cache()
         ctypes.c_long.in_dll(runtime, "next_address").value = 2**40
         kind = Growing if setting.get("expandable_segments") else Tuned
-        ours = kind(CAPACITY, settings)
+        ours = kind(capacity, settings)
         before = torch.cuda.memory_stats().get("num_alloc_retries", 0)
         held: list[tuple[Any, torch.Tensor]] = []
         for line in random_program(seed):
