@@ -279,7 +279,9 @@ class TestQuestions:
         path.write_text(self.ENTRY)
         place = Place(DOC, "tensor-why", "Tensors <&>", "1. Why", 2)
         found = [(question, place) for question in questions.read_questions(path)]
-        html = questions.answered(found, SYMPTOMS, [DOC], lambda doc: f"../{doc}.html")
+        html = questions.answered(
+            found, SYMPTOMS, [DOC], lambda doc: f"../{doc}.html", questions.REST
+        )
         address = "../notebooks/tensor.html#tensor-why"
         assert f'<a href="{address}">Why &lt;b&gt;<code>not</code>&lt;/b&gt;?</a>' in html
         assert 'asked: <a href="https://example.org/1">example.org</a>' in html
@@ -297,7 +299,9 @@ class TestQuestions:
     def test_a_thread_has_a_short_name(self, url: str, name: str) -> None:
         asked = questions.Question("Why?", (questions.Thread("T", url),), DOC, "x")
         place = Place(DOC, "x", "Tensors", "Why", 2)
-        assert f">{name}</a></li>" in questions.answered([(asked, place)], SYMPTOMS, [DOC], str)
+        assert f">{name}</a></li>" in questions.answered(
+            [(asked, place)], SYMPTOMS, [DOC], str, questions.REST
+        )
 
     def test_questions_stand_by_symptom_and_then_in_the_order_of_the_book(self) -> None:
         given = [("b", 2), ("a", 7), ("b", 1), ("a slow ", 3), ("b", 2)]
@@ -308,7 +312,9 @@ class TestQuestions:
             )
             for n, (doc, number) in enumerate(given)
         ]
-        html = questions.answered(found, SYMPTOMS, ["index", "a", "b"], str)
+        order = ["index", "a", "b"]
+        pages = (questions.PAGE, questions.REST)
+        html = "".join(questions.answered(found, SYMPTOMS, order, str, page) for page in pages)
         shown = re.findall(r"<h[23][^>]*>([^<]*)|#x\">([^<]*)", html)
         assert [head or text for head, text in shown] == [
             "Slow", "a", "a slow 3-3", "How", "a", "a7-1", "b", "b1-2", "b2-0", "b2-4",

@@ -12,9 +12,12 @@ from built_site import ROOT, SITE
 from playwright.sync_api import Browser, Page
 
 from insidetorch.display import plain
+from insidetorch.site import questions
 from insidetorch.site.glossary import read_glossary
 
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
+
+QUESTIONS = (questions.PAGE, questions.REST)
 
 # What is in focus is in view, at least in part: a browser scrolls no further.
 SEEN = """() => {
@@ -111,7 +114,7 @@ def test_a_term_leads_to_its_entry_and_the_entry_back(page: Page) -> None:
 def test_the_threads_of_a_question_stand_behind_it() -> None:
     entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
     asked = [sorted(one["url"] for one in entry["sources"]) for entry in entries]
-    shown = soup("book/questions").select(".it-questions li")
+    shown = [li for doc in QUESTIONS for li in soup(doc).select(".it-questions li")]
     links = [[link["href"] for link in one.find_all("a")[1:]] for one in shown]
     assert sorted(map(sorted, links)) == sorted(asked)
 
@@ -128,7 +131,8 @@ def test_every_term_has_an_entry_that_says_where_it_is_shown() -> None:
 
 def test_every_question_is_on_the_page_once() -> None:
     entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
-    shown = [li.find("a").get_text() for li in soup("book/questions").select(".it-questions li")]
+    listed = [li for doc in QUESTIONS for li in soup(doc).select(".it-questions li")]
+    shown = [li.find("a").get_text() for li in listed]
     assert sorted(shown) == sorted(plain(entry["question"]) for entry in entries)
 
 

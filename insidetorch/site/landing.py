@@ -19,7 +19,6 @@ from insidetorch.site.places import linked
 from insidetorch.site.stamp import moment, release
 
 FILES = (questions.FILE, questions.SYMPTOMS, reading_list.VERDICTS)
-QUESTIONS = "book/questions"
 NOT_SO = ("refuted", "until")
 
 
@@ -109,7 +108,7 @@ def doors(page: PageContext) -> str:
         if place is None:
             page.complain(f"{questions.SYMPTOMS}: {one.path!r} is no label of the book; mend it.")
             continue
-        more = linked(page.link(QUESTIONS, one.id), f"{each[one.id]} questions")
+        more = linked(page.link(one.page, one.id), f"{each[one.id]} questions")
         made += (
             f"<li>{linked(page.link(place.doc, place.anchor), one.title)}"
             f"<span>{escape(one.says)} {more}</span></li>"

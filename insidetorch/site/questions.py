@@ -19,6 +19,8 @@ from insidetorch.site.part import PageContext
 from insidetorch.site.places import Place, in_order
 
 FILE, SYMPTOMS = "book/questions.yml", "book/symptoms.yml"
+PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
+PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
 
 
 class Thread(Written, frozen=True):
@@ -57,6 +59,11 @@ class Symptom(Written, frozen=True):
     says: str = ""
     path: str = ""
 
+    @property
+    def page(self) -> str:
+        """The document that has its questions; on one page all would be heavy."""
+        return PAGE if self.words else REST
+
     def fits(self, question: str) -> bool:
         """Tell whether a question is one of it."""
         each = (re.escape(word).replace(r"\*", r"\w*") for word in self.words)
@@ -84,14 +91,18 @@ def read_symptoms(path: Path) -> list[Symptom]:
 
 
 def html(page: PageContext) -> str:
-    """Return the questions that have their sections; complain of the others."""
+    """Return a page's questions that have their sections; complain of the others.
+
+    The page of the last symptom, which has what no other has, has those of it, and the page of
+    the questions those of all others: together they would be heavy.
+    """
     found = []
     for question in read_questions(page.source / FILE):
         purpose = f"answer {question.question!r}"
         if place := page.placed(FILE, question.chapter, question.anchor, purpose):
             found.append((question, place))
     symptoms = read_symptoms(page.source / SYMPTOMS)
-    return answered(found, symptoms, in_order(page.app.env), page.link)
+    return answered(found, symptoms, in_order(page.app.env), page.link, page.doc)
 
 
 def symptom_of(question: Question, symptoms: Sequence[Symptom]) -> str:
@@ -104,8 +115,9 @@ def answered(
     symptoms: Sequence[Symptom],
     order: Sequence[str],
     link: Callable[[str], str],
+    doc: str,
 ) -> str:
-    """Return the questions as HTML, by symptom and, below it, by chapter.
+    """Return a page's questions as HTML, by symptom and, below it, by chapter.
 
     Those of a chapter wait in a ``<noscript>``, as text, which the filters' script parses when
     they come near: a thousand questions would make the page heavy. What a window shows at first
@@ -114,26 +126,32 @@ def answered(
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
     :param link: returns the address of a document, relative to the page.
+    :param doc: the page's document, :data:`PAGE` or :data:`REST`.
     """
     rank = {doc: number for number, doc in enumerate(order)}
-    ordered = sorted(found, key=lambda pair: (rank.get(pair[1].doc, len(rank)), pair[1].number))
-    chapters = {_id(place): place.page for _, place in ordered}
+
+    def in_book(pair: tuple[Question, Place]) -> tuple[int, int]:
+        return rank.get(pair[1].doc, len(rank)), pair[1].number
+
     groups: dict[str, list[tuple[Question, Place]]] = {}
-    for pair in ordered:
+    for pair in sorted(found, key=in_book):
         groups.setdefault(symptom_of(pair[0], symptoms), []).append(pair)
     used = [one for one in symptoms if one.id in groups]
-    sections = [_section(one, groups[one.id], link, one is not used[0]) for one in used]
-    links = ((f"#{one.id}", f"{one.title} ({len(groups[one.id])})") for one in used)
+    here = [one for one in used if one.page == doc]
+    sections = [_section(one, groups[one.id], link, one is not here[0]) for one in here]
+    shown = [pair for one in here for pair in groups[one.id]]
+    links = (
+        (f"{link(one.page) if one not in here else ''}#{one.id}", one.title, len(groups[one.id]))
+        for one in used
+    )
+    contents = lists.contents(((to, f"{title} ({n})") for to, title, n in links), "Symptoms")
     form = lists.form(
         ".it-questions li",
-        len(found),
-        symptom={one.id: one.title for one in symptoms},
-        chapter=chapters,
+        len(shown),
+        symptom={one.id: one.title for one in here},
+        chapter={_id(place): place.page for _, place in sorted(shown, key=in_book)},
     )
-    return (
-        f"{lists.contents(links, 'Symptoms')}{form}"
-        f'<div class="it-questions">{"".join(sections)}</div>'
-    )
+    return f'{contents}{form}<div class="it-questions">{"".join(sections)}</div>'
 
 
 def _section(
