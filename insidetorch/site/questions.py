@@ -19,7 +19,9 @@ from insidetorch.site.part import PageContext
 from insidetorch.site.places import Place, in_order
 
 FILE, SYMPTOMS = "book/questions.yml", "book/symptoms.yml"
+AT_ONCE = 60  # questions: more than a window and the one below it show
 PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
+AT_ONCE = 60  # questions: more than a window and the one below it show
 PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
 
 
@@ -121,7 +123,7 @@ def answered(
 
     Those of a chapter wait in a ``<noscript>``, as text, which the filters' script parses when
     they come near: a thousand questions would make the page heavy. What a window shows at first
-    does not wait, so that nothing moves when it is parsed.
+    does not wait (:data:`AT_ONCE`), so that nothing moves when it is parsed.
 
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
@@ -138,7 +140,10 @@ def answered(
         groups.setdefault(symptom_of(pair[0], symptoms), []).append(pair)
     used = [one for one in symptoms if one.id in groups]
     here = [one for one in used if one.page == doc]
-    sections = [_section(one, groups[one.id], link, one is not here[0]) for one in here]
+    sections = [
+        _section(one, groups[one.id], link, 0 if number else AT_ONCE)
+        for number, one in enumerate(here)
+    ]
     shown = [pair for one in here for pair in groups[one.id]]
     links = (
         (f"{link(one.page) if one not in here else ''}#{one.id}", one.title, len(groups[one.id]))
@@ -158,13 +163,14 @@ def _section(
     symptom: Symptom,
     listed: Sequence[tuple[Question, Place]],
     link: Callable[[str], str],
-    waits: bool,
+    at_once: int,
 ) -> str:
-    before, after = ("<noscript>", "</noscript>") if waits else ("", "")
     parts = [f'<h2 id="{escape(symptom.id)}">{escape(symptom.title)}</h2>']
     for chapter, pairs in groupby(listed, key=lambda pair: _id(pair[1])):
         of = list(pairs)
         items = "".join(_item(question, place, link) for question, place in of)
+        before, after = ("<noscript>", "</noscript>") if at_once <= 0 else ("", "")
+        at_once -= len(of)
         parts.append(
             f'<div class="it-group" data-c="{escape(chapter)}"><h3>{escape(of[0][1].page)}</h3>'
             f"{before}<ul>{items}</ul>{after}</div>"
