@@ -37,13 +37,15 @@ def form(items: str, total: int, **selects: Mapping[str, str]) -> str:
 
     :param items: the list's entries, as a selector of CSS.
     :param selects: what can be chosen: a name → value → text. Of an entry, or of what it stands
-        in, ``data-`` and the name's first letter has its values, with blanks between them.
+        in, ``data-`` and the name's first letter has its values, with blanks between them. What
+        leaves no choice is left out.
     """
     choices = "".join(
         f'<label>{name.capitalize()} <select name="{name[0]}"><option value="">all</option>'
         + "".join(f'<option value="{escape(v)}">{escape(text)}</option>' for v, text in of.items())
         + "</select></label>"
         for name, of in selects.items()
+        if len(of) > 1
     )
     return (
         f'<form class="it-filter pst-js-only" aria-label="Filter the list" '
