@@ -89,7 +89,9 @@ def test_what_was_executed_and_held_comes_after_what_was_not() -> None:
 
 
 def test_the_first_page_has_an_end_and_a_reason_takes_an_item_from_it() -> None:
-    many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE + 5)]
+    many = [
+        item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.", section=n)) for n in range(FIRST_PAGE + 5)
+    ]
     put = placed(many, "2.0", None, [Reason("2.0", "a", "t07", "So it is.")])
     assert sum(one.first_page for one in put) == FIRST_PAGE
     (told,) = [one for one in put if one.reason]
@@ -100,7 +102,9 @@ def test_the_first_page_has_an_end_and_a_reason_takes_an_item_from_it() -> None:
 
 
 def test_what_has_no_room_on_the_first_page_is_said_to_rest_on_sentences() -> None:
-    many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE + 5)]
+    many = [
+        item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.", section=n)) for n in range(FIRST_PAGE + 5)
+    ]
     lines = terminal(report(many, "2.0", "1.0"), everything=True)
     assert any(
         line.startswith("Folded: 5 more to reread, which rank below; 0 definitions")
@@ -116,8 +120,10 @@ def test_what_has_no_room_on_the_first_page_is_said_to_rest_on_sentences() -> No
 
 
 def test_what_is_gone_takes_its_place_on_the_first_page() -> None:
-    gone = [item(Level.GONE, f"g{n}", Rest("a", f"G{n}.")) for n in range(4)]
-    many = [item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.")) for n in range(FIRST_PAGE)]
+    gone = [item(Level.GONE, f"g{n}", Rest("a", f"G{n}.", section=-n)) for n in range(1, 5)]
+    many = [
+        item(Level.NAMED, f"t{n:02}", Rest("a", f"S{n}.", section=n)) for n in range(FIRST_PAGE)
+    ]
     put = placed([*gone, *many], "2.0", None, ())
     assert sum(one.first_page for one in put) == FIRST_PAGE
     assert all(one.first_page for one in put if one.level is Level.GONE)

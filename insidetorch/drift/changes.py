@@ -24,7 +24,10 @@ _CONDITION = re.compile(r"^(?:if|elif|while|assert|raise|TORCH_CHECK\w*|else if|
 _RESULT = re.compile(r"^return\b")
 _REMARK = re.compile(r"\s*(?://|/?\*(?:\s|/|$)|# )")
 _IMPORT = re.compile(r"^(?:import|from) ")
-IMPORTS, VALUE = "imports changed", "value changed"
+IMPORTS, VALUE, WORDING = "imports changed", "value changed", "wording changed"
+_MESSAGE = re.compile(
+    r"(?:\b[a-zA-Z]{1,2})?('(?:\\.|[^'\\])*\s(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\s(?:\\.|[^\"\\])*\")"
+)
 _LITERAL = re.compile(
     r"\b(?:\d[\w.]*|true|false|True|False|None|nullptr)\b|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
 )
@@ -158,6 +161,8 @@ def _lines(found: Found, pieces: Sequence[_Piece]) -> tuple[str, ...]:
 def _kind(old: Sequence[str], new: Sequence[str], words: Sequence[set[str]]) -> str:
     if all(map(_IMPORT.match, [*old, *new])):
         return IMPORTS
+    if len({_MESSAGE.sub("", " ".join(side)) for side in (old, new)}) == 1:
+        return WORDING
     conditions = [[text for text in side if _CONDITION.match(text)] for side in (old, new)]
     if len(conditions[1]) > len(conditions[0]):
         return "condition added"

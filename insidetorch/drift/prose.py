@@ -100,6 +100,10 @@ class Prose:
         """Return where the first of some code cells begins; 0 if none is known."""
         return next((self.lines[cell - 1] for cell in cells if 0 < cell <= len(self.lines)), 0)
 
+    def section(self, cells: Iterable[int]) -> int:
+        """Return the section in which the first of some code cells stands; -1 if none is known."""
+        return next((self.sections[cell - 1] for cell in cells if 0 < cell <= len(self.lines)), -1)
+
     @cached_property
     def _nodes(self) -> list[ast.AST]:
         trees = filter(None, map(parse, self.code))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain, repeat
 from typing import Any
 
 from insidetorch.drift import outcomes, stored
@@ -13,7 +14,7 @@ from insidetorch.drift.reasons import Reason
 from insidetorch.drift.reread import Item, Level, placed
 from insidetorch.drift.run import Result
 
-SCHEMA = 3
+SCHEMA = 4
 BODY = 60_000
 """Bytes of the text of a pull request; a host takes 65,536 characters."""
 WORDS = ("stands", "reread", "broken")
@@ -50,6 +51,14 @@ class Report:
     def first(self) -> list[Item]:
         """What has to be read."""
         return [item for item in self.items or () if item.first_page]
+
+    @property
+    def places(self) -> list[list[Item]]:
+        """What has to be read, by the section of the book that rests on it."""
+        found: dict[object, list[Item]] = {}
+        for item in self.first:
+            found.setdefault(item.place, []).append(item)
+        return list(found.values())
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -163,11 +172,12 @@ def terminal(made: Report, *, everything: bool = False) -> list[str]:
     lines = [*made.notes, f"torch {made.pinned} → {made.release}: {made.sentence}"]
     lines += [f"  {doc}: {made.of(doc)}" for doc in made.chapters()]
     lines += [f"{one.doc}, {outcome(one)}" for one in made.outcomes]
-    for number, item in enumerate(made.first, start=1):
-        lines += ["", f"{number}. {item.why}: {item.target}"]
-        lines += [f"   {line}" for line in _rests(item)]
-        lines += [f"   - {line}" for line in item.old] + [f"   + {line}" for line in item.new]
-        lines += [f"   {line}" for line in item.said]
+    for number, place in enumerate(made.places, start=1):
+        for begin, item in zip(chain([f"{number}."], repeat("   and")), place, strict=False):
+            lines += ["", f"{begin} {item.why}: {item.target}"]
+            lines += [f"   {line}" for line in _rests(item)]
+            lines += [f"   - {line}" for line in item.old] + [f"   + {line}" for line in item.new]
+            lines += [f"   {line}" for line in item.said]
     if made.items is not None:
         lines += ["", folded(made)]
         if everything:
@@ -224,18 +234,23 @@ def _outcomes_markdown(made: Report) -> Iterator[str]:
 def _first_markdown(made: Report) -> Iterator[str]:
     if made.items is None:
         return
-    yield f"## torch {made.release}: {len(made.first)} definitions to reread\n"
-    for number, item in enumerate(made.first, start=1):
-        lines = [f"{number}. **{item.why}**: `{item.target}`"]
-        lines += [f"   - {line}" for line in (*_rests(item), *item.said)]
-        page = list(item.shown) or [*(f"-{line}" for line in item.old),
-                                    *(f"+{line}" for line in item.new)]  # fmt: skip
-        if page:
-            left = len(page) - _MOST_LINES
-            more = [f"   … {left} more lines"] if left > 0 else []
-            rows = (f"   {line}" for line in page[:_MOST_LINES])
-            lines += ["", "   ```diff", *rows, *more, "   ```"]
-        yield "\n".join(lines) + "\n"
+    count = f"{len(made.places)} places to reread, for {len(made.first)} definitions"
+    yield f"## torch {made.release}: {count}\n"
+    for number, place in enumerate(made.places, start=1):
+        for begin, item in zip(chain([f"{number}."], repeat("   and")), place, strict=False):
+            yield "\n".join([f"{begin} **{item.why}**: `{item.target}`", *_detail(item)]) + "\n"
+
+
+def _detail(item: Item) -> list[str]:
+    lines = [f"   - {line}" for line in (*_rests(item), *item.said)]
+    page = list(item.shown) or [*(f"-{line}" for line in item.old),
+                                *(f"+{line}" for line in item.new)]  # fmt: skip
+    if page:
+        left = len(page) - _MOST_LINES
+        more = [f"   … {left} more lines"] if left > 0 else []
+        rows = (f"   {line}" for line in page[:_MOST_LINES])
+        lines += ["", "   ```diff", *rows, *more, "   ```"]
+    return lines
 
 
 def _folded_markdown(made: Report) -> Iterator[str]:

@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from insidetorch.drift import findings as kinds
 from insidetorch.drift.anchors import Anchor
-from insidetorch.drift.changes import IMPORTS, Change
+from insidetorch.drift.changes import IMPORTS, WORDING, Change
 from insidetorch.drift.findings import Finding
 from insidetorch.drift.outcomes import text_id
 from insidetorch.drift.prose import Call, Prose, Sentence
@@ -26,6 +26,7 @@ FIRST_PAGE = 40
 _LINES = 3
 _COMMON = 4
 _STEM = 6
+_RUN = 4
 _RELEASE = re.compile(r"(?<![\w./])2\.\d{1,2}\b(?!\.?\w)")
 _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 _COMMONEST = """
@@ -53,6 +54,7 @@ class Rest:
     :param text: the sentence; "" where no sentence speaks of it.
     :param line: where its paragraph, or else the cell, begins in the chapter's file; 0 if that is
         not known.
+    :param section: the number of the section it stands in, -1 if that is not known.
     :param exact: whether the sentence names what changed, not the definition alone.
     :param claims: what is checked there, by `text_id`: it, or the claims of its section.
     :param held: whether all these were executed on the release and held.
@@ -61,6 +63,7 @@ class Rest:
     chapter: str
     text: str = ""
     line: int = 0
+    section: int = -1
     exact: bool = False
     claims: tuple[str, ...] = ()
     held: bool = False
@@ -96,6 +99,11 @@ class Item:
     late: bool = False
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The chapter and section that have to be read because of it."""
+        return self.rests[0].chapter, self.rests[0].section
+
+    @property
     def first_page(self) -> bool:
         """Whether it has to be read first."""
         return self.level < Level.REST and not (self.reason or self.late)
@@ -108,10 +116,9 @@ def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]
     """
     found: dict[tuple[str, str, str], list[Item]] = {}
     for finding in findings:
-        item = _item(finding, prose.get(finding.anchor.chapter, Prose()))
-        if item is not None:
-            anchor = finding.anchor
-            named = "" if finding.file and anchor.sha256 else anchor.target
+        anchor = finding.anchor
+        named = "" if finding.file and anchor.sha256 else anchor.target
+        for item in _of_chapters(finding, prose):
             found.setdefault((anchor.file, anchor.symbol, named), []).append(item)
     made: dict[object, list[Item]] = {}
     for item in map(_together, found.values()):
@@ -119,6 +126,21 @@ def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]
         same = (item.file, item.old, item.new) if item.level == Level.NAMED else id(item)
         made.setdefault(same, []).append(item)
     return _kin(map(_together, made.values()))
+
+
+def _of_chapters(finding: Finding, prose: Mapping[str, Prose]) -> list[Item]:
+    """Return an item for a finding, of what the toolkit rests on one for each that speaks of it."""
+    anchor = finding.anchor
+    if anchor.chapter in prose:
+        made = _item(finding, prose[anchor.chapter])
+        return [made] if made else []
+    spoken = []
+    for doc, said in prose.items():
+        made = _item(replace(finding, anchor=replace(anchor, chapter=doc)), said)
+        if made and made.level < Level.REST and made.rests[0].exact:
+            spoken.append(made)
+    made = _item(finding, Prose())
+    return spoken or ([made] if made else [])
 
 
 def _kin(made: Iterable[Item]) -> list[Item]:
@@ -155,7 +177,9 @@ def _said(group: Sequence[Item]) -> tuple[str, ...]:
 def placed(
     found: Iterable[Item], release: str, ran: Result | None, reasons: Sequence[Reason]
 ) -> list[Item]:
-    """Return items in the order in which they have to be read, all after `FIRST_PAGE` as late.
+    """Return items in the order in which they have to be read, all after the first page as late.
+
+    That has `FIRST_PAGE` places of the book, with all that changed there.
 
     :param ran: the book as it was executed on the release, if it was.
     """
@@ -169,9 +193,11 @@ def placed(
         put.append(replace(item, rests=rests, reason=reason, late=False))
     put.sort(key=_rank)
     read = [item for item in put if item.first_page]
-    gone = sum(item.level is Level.GONE for item in read)
-    late = [item for item in read if item.level][max(0, FIRST_PAGE - gone) :]
-    return [replace(item, late=item in late) for item in put]
+    room = {item.place for item in read if item.level is Level.GONE}
+    for item in read:
+        if len(room) < FIRST_PAGE:
+            room.add(item.place)
+    return [replace(item, late=item in read and item.place not in room) for item in put]
 
 
 def _held(rest: Rest, ran: Result) -> bool:
@@ -181,7 +207,11 @@ def _held(rest: Rest, ran: Result) -> bool:
 def _rank(item: Item) -> tuple[object, ...]:
     held = all(rest.held for rest in item.rests)
     spoken = not any(rest.text for rest in item.rests)
-    return not item.first_page, item.level == Level.COUNTED, held, item.level, spoken, item.target
+    exact = any(rest.exact for rest in item.rests)
+    return (
+        not item.first_page, item.level == Level.COUNTED, held, item.level, spoken, not exact,
+        item.target,
+    )  # fmt: skip
 
 
 def _together(group: Sequence[Item]) -> Item:
@@ -223,14 +253,14 @@ def _changed(finding: Finding, prose: Prose) -> Item:
     shown = [
         change
         for change in finding.changes
-        if change.shown and (change.why != IMPORTS or near & set(change.only))
+        if change.shown
+        and (change.why != IMPORTS or near & set(change.only))
+        and (change.why != WORDING or _quoting(change, prose))
     ]
     named = [
         (change, sentence)
         for change in finding.changes
-        if change not in shown
-        and change.why != IMPORTS
-        and (sentence := speaks_of(change, finding, prose))
+        if change not in shown and (sentence := speaks_of(change, finding, prose))
     ]
     said = (*tuple(map(str, calls or finding.breakages))[:4], finding.said)
     if shown:
@@ -251,7 +281,10 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
     dated = _dated(anchor, prose)
-    if dated and anchor.cells:
+    told = finding.breakages or [
+        one for one in finding.changes if one.why not in (IMPORTS, WORDING)
+    ]
+    if told and dated in prose.near(anchor.cells):
         return _made(Level.NAMED, why, finding, change, said, prose, dated)
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
     return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
@@ -263,12 +296,14 @@ def _made(
 ) -> Item:  # fmt: skip
     anchor = finding.anchor
     claims = [one for one in prose.near(anchor.cells) if one.kind == "claim"]
-    rest = Rest(anchor.chapter, line=prose.line(anchor.cells))
+    section = prose.section(anchor.cells)
+    rest = Rest(anchor.chapter, line=prose.line(anchor.cells), section=section)
     if sentence is not None:
         claims = [sentence] if sentence.kind == "claim" else claims
         words = {*(change.names if change else ()), *(one.name for one in finding.breakages)}
+        words -= _EVERYWHERE | set(_words(anchor.target))
         exact = bool(words & sentence.names) or bool(sentence.at)
-        rest = Rest(anchor.chapter, sentence.text, sentence.line, exact)
+        rest = Rest(anchor.chapter, sentence.text, sentence.line, sentence.section, exact)
     rest = replace(rest, claims=tuple(text_id(one.text) for one in claims))
     page = [
         line
@@ -335,6 +370,11 @@ def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None
     in or an identifier that only one of the two releases has there.
     """
     anchor = finding.anchor
+    if change.why == WORDING:
+        return _quoting(change, prose)
+    if change.why == IMPORTS:
+        called = set(change.only) & set(prose.calls)
+        return next((one for one in prose.said if called & one.names), None)
     own = _own(anchor.symbol or anchor.target)
     near = prose.near(anchor.cells)
     members = {name for name in change.inside if name != own and not name.startswith("__")}
@@ -344,9 +384,26 @@ def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None
     for sentence in [*near, *prose.said]:
         if members & sentence.names and (own in sentence.names or (excerpt and sentence in near)):
             return sentence
-    words = {word for word in change.only if len(word) > _COMMON - 1} - _EVERYWHERE - {own}
-    spoken = [one for one in prose.said if own in one.names]
-    return next((one for one in (*near * excerpt, *spoken) if words & one.names), None)
+    # What its own path is made of says nothing, a common word little: its owner must be named.
+    words = set(change.only) - _EVERYWHERE - set(_words(anchor.target))
+    telling = {word for word in words if word != word.lower() or "_" in word.strip("_")}
+    words = telling | {word for word in words if len(word) > _STEM}
+    spoken = [one for one in prose.said if own in one.names and words & one.names]
+    return next(iter([*(one for one in near * excerpt if telling & one.names), *spoken]), None)
+
+
+def _quoting(change: Change, prose: Prose) -> Sentence | None:
+    """Return the sentence that quotes words of which one of the two releases has others."""
+    texts = [" ".join(_words(" ".join(lines))) for lines in (change.old, change.new)]
+    for old, new in (texts, texts[::-1]):
+        words = old.split()
+        runs = {" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
+        gone = {run for run in runs if run not in new}
+        for one in prose.said:
+            said = " ".join(_words(one.text))
+            if any(run in said for run in gone):
+                return one
+    return None
 
 
 def _weight(change: Change, finding: Finding, prose: Prose) -> tuple[bool, int]:

@@ -69,7 +69,10 @@ def _report(one: report.Report, data: DriftData, link: Link) -> str:
         parts.append(
             f"<p>{len(one.ran.held)} chapters were executed on it without a difference.</p>"
         )
-    parts += [_item(number, item, link) for number, item in enumerate(one.first, start=1)]
+    parts += [
+        f"<h4>{number}. {escape(place[0].place[0])}</h4>{''.join(_item(i, link) for i in place)}"
+        for number, place in enumerate(one.places, start=1)
+    ]
     if one.items is not None:
         rest = [item for item in report.folded_items(one) if item.level < Level.COUNTED]
         rows = "".join(f"<li>{_named(item)}</li>" for item in rest)
@@ -92,7 +95,7 @@ def _executed(one: report.Report, data: DriftData, link: Link) -> str:
     return table(["Where", "What", "Why it stands"], rows).html
 
 
-def _item(number: int, item: Item, link: Link) -> str:
+def _item(item: Item, link: Link) -> str:
     """Return one definition to reread: its lines side by side, its sentences."""
     said = "".join(f"<li>{escape(line)}</li>" for line in item.said)
     for rest in item.rests:
@@ -102,7 +105,7 @@ def _item(number: int, item: Item, link: Link) -> str:
     sides = ("\n".join(lines) for lines in (item.old, item.new))
     cells = "".join(f"<td><pre>{escape(side)}</pre></td>" for side in sides)
     lines = f"<table><tr>{cells}</tr></table>" if item.old or item.new else ""
-    return f"<h4>{number}. {_named(item)}</h4>{lines}<ul>{said}</ul>"
+    return f"<p>{_named(item)}</p>{lines}<ul>{said}</ul>"
 
 
 def _named(item: Item) -> str:
