@@ -94,7 +94,7 @@ def wishes() -> list[Wish]:
              functions[0], functions[0] == "torch.nn.functional.linear"),
         Wish(BLOCK, "the operators, of backward too", "TorchDispatchMode",
              ", ".join(operators[1:3]), "aten.addmm" in operators and "aten.mm" in operators),
-        Wish(BLOCK, "shapes, without numbers", 'torch.device("meta")',
+        Wish(BLOCK, "new tensors with shapes and no numbers", 'torch.device("meta")',
              f"{empty.numel():,} elements, no memory", empty.is_meta),
         Wish(TENSOR, "results of the same class", "a subclass of torch.Tensor",
              f"tagged + 1 is a {type(tagged).__name__}", type(tagged) is Tagged),
