@@ -169,7 +169,7 @@ store [label="store graph, guards\\nand new instructions"];
 run [label="run the stored\\ninstructions"];
 part [label="compiled graph"]; back [label="return"];
 plain [label="run it as it is"];
-rest [label="Python runs the line\\nthat could not be traced"];
+rest [label="Python does the step\\nthat could not be traced"];
 resume [label="the rest is a function:\\nagain from the top"];
 call -> check; {rank=same; check -> trace [label="no"]} check -> run [label="yes"];
 trace -> plain [label="given up"]; trace -> store;
@@ -214,7 +214,7 @@ def cycle(**picture: Any) -> Display:
         "run. If not, its instructions are gone through with symbols, and graph, "
         "guards and new instructions are stored; or it is given up and runs as it "
         "is. The stored instructions call the compiled graph and return, or after a "
-        "break run the line that could not be traced, then call a function for the "
+        "break do the step that could not be traced, then call a function for the "
         "rest, which begins at the top.",
         **picture,
     )
