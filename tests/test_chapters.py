@@ -14,9 +14,11 @@ import pytest
 
 import insidetorch
 from insidetorch.publish.two_layers import parts
+from insidetorch.site.glossary import read_glossary
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+GLOSSARY = ROOT / "book" / "glossary.yml"
 OVERVIEW = ROOT / "notebooks" / "ten-minutes.md"
 LINES, COLUMNS = 20, 84
 SHOWN = {
@@ -176,3 +178,22 @@ def test_each_question_is_answered_where_it_says() -> None:
     texts = {page: (ROOT / f"{page}.md").read_text(encoding="utf-8") for page in pages}
     for entry in entries:
         assert f"({entry['anchor']})=" in texts[entry["chapter"]], entry["question"]
+
+
+@every_chapter
+def test_what_the_list_of_silent_errors_names_begins_a_claim(chapter: Path) -> None:
+    entries = msgspec.yaml.decode((ROOT / "book" / "silent.yml").read_bytes())
+    seen = [e["seen"] for e in entries if e["chapter"] == f"notebooks/{chapter.stem}"]
+    told = [*calls(chapter, "claim"), *calls(chapter, "verdict")]
+    # Of an f-string only its beginning is known here.
+    heads = [text[2:].split("{")[0] for text in told if re.match(r"f['\"]", text)]
+    lost = [text for text in seen if not any(one.startswith(text) for one in told)]
+    assert [text for text in lost if not any(text.startswith(head) for head in heads)] == []
+
+
+@every_chapter
+def test_its_terms_have_an_entry_in_the_glossary(chapter: Path) -> None:
+    known = {name.casefold() for entry in read_glossary(GLOSSARY) for name in entry.names}
+    text = " ".join(cell.source for cell in cells(chapter, "markdown"))
+    used = re.findall(r"\{term\}`(?:[^`<]*<)?([^`<>]+)>?`", text)
+    assert {" ".join(one.split()).casefold() for one in used} - known == set()
