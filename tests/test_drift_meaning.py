@@ -55,6 +55,7 @@ def alike(file: str, symbol: str, old: str, new: str) -> bool:
          "def f(x):\n  try:\n    g()\n  except E as error:\n    h(error)"),
         ("class f:\n  a: int = 1\n  def m(self, x: int): return x",
          "class f:\n  a: float = 1\n  def m(self, x): return x"),
+        ("def f(x):\n  g(x)", "def f(x):\n  g(x)\n  return None"),
     ],
 )  # fmt: skip
 def test_hints_assertions_and_names_of_locals_are_no_change(old: str, new: str) -> None:

@@ -118,6 +118,8 @@ class Plain(ast.NodeTransformer):
         node.body = _without_overloads(node.body)
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
+        if node.body and isinstance(node.body[-1], ast.Return) and node.body[-1].value is None:
+            node.body = node.body[:-1]  # A function returns there anyway.
         node.body = node.body or [ast.copy_location(ast.Pass(), node)]
         return node
 

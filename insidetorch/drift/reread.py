@@ -32,7 +32,7 @@ _PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
 _COMMONEST = """
 self cls torch None True False return const auto void bool int float str size_t int64_t std Tensor
 tensor device dtype Optional Any inline static template typename class struct def else elif for
-while not and import from isinstance len args kwargs data name
+while not and import from isinstance len args kwargs data name shared_ptr unique_ptr
 """
 _EVERYWHERE = frozenset(_COMMONEST.split())
 
@@ -131,7 +131,7 @@ def items(findings: Iterable[Finding], prose: Mapping[str, Prose]) -> list[Item]
 def _of_chapters(finding: Finding, prose: Mapping[str, Prose]) -> list[Item]:
     """Return an item for a finding, of what the toolkit rests on one for each that speaks of it."""
     anchor = finding.anchor
-    if anchor.chapter in prose:
+    if prose.get(anchor.chapter, Prose()).said:
         made = _item(finding, prose[anchor.chapter])
         return [made] if made else []
     spoken = []
@@ -281,10 +281,9 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
     dated = _dated(anchor, prose)
-    told = finding.breakages or [
-        one for one in finding.changes if one.why not in (IMPORTS, WORDING)
-    ]
-    if told and dated in prose.near(anchor.cells):
+    # A parameter of which no sentence speaks and a new member are no reason to doubt it.
+    told = [one for one in finding.changes if one.old and one.why not in (IMPORTS, WORDING)]
+    if told and not finding.breakages and dated in prose.near(anchor.cells):
         return _made(Level.NAMED, why, finding, change, said, prose, dated)
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
     return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
@@ -334,7 +333,7 @@ def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
         return breakage.name in prose.attributes or _spoken(breakage.name, own[-1], prose)
     if member and not (called or own[-1] in prose.attributes or spoken):
         return False
-    if breakage.why in ("argument added",):
+    if breakage.why == "argument added":
         return False
     if breakage.why == "default changed" and breakage.name:
         if ": None → " in breakage.text:
