@@ -121,6 +121,7 @@ def test_without_a_pinned_run_of_the_same_code_all_must_hold() -> None:
         ("took 12.5 ms", "took 3 ms"), ("<object at 0x7f2a>", "<object at 0x55>"),
         ("id=140234123", "id=99"), ("/a/site-packages/torch/x.py", "/b/c/site-packages/torch/x.py"),
         ("torch 2.13.0+cpu", "torch 2.15.0+cu132"), ("x  \n", "x"),
+        ("No. (Triggered internally at /a/x.cpp:1.)", "No. (Triggered internally at /b/x.cpp:2.)"),
     ],
 )  # fmt: skip
 def test_times_addresses_ids_and_releases_are_no_difference(one: str, other: str) -> None:

@@ -22,6 +22,7 @@ _NOISE = (
     (re.compile(r"\b(?:pid|id|tid|thread)[ =:]+\d+\b", re.IGNORECASE), "⟨id⟩"),
     (re.compile(r"\b\d{9,}\b"), "⟨id⟩"),
     (re.compile(r"\S*/site-packages/"), "⟨site⟩/"),
+    (re.compile(r"\(Triggered internally at [^)]*\)"), "⟨place⟩"),
     (re.compile(r"\b\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?(?:\.dev\d+)?\+\w+\b"), "⟨torch⟩"),
 )
 
@@ -135,6 +136,11 @@ def quiet(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def _first(message: str) -> str:
+    """Return what a warning says; a traceback may follow, whose lines are another release's."""
+    return quiet(message).partition("\n")[0]
+
+
 def differences(pinned: Iterable[ChapterRun], other: Iterable[ChapterRun]) -> list[Outcome]:
     """Return how another run differs from the pinned one, in the order of that run's chapters.
 
@@ -178,9 +184,9 @@ def _chapter(mine: ChapterRun, theirs: ChapterRun) -> list[Outcome]:
         for now in theirs.statements
         if not now.held and now.key not in before
     ]
-    known = {(category, quiet(message)) for _, category, message, _ in mine.warnings}
+    known = {(category, _first(message)) for _, category, message, _ in mine.warnings}
     for cell, category, message, deprecation in theirs.warnings:
-        if (category, quiet(message)) not in known:
+        if (category, _first(message)) not in known:
             kind = "deprecation" if deprecation else "warning"
             found.append(Outcome(kind, mine.doc, cell, f"{category}: {message}"))
     found += [
