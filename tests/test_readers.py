@@ -17,7 +17,7 @@ from tiny_book import PACKAGE, TinyBook
 
 from insidetorch.book.address import Address, address
 from insidetorch.book.project import open_project
-from insidetorch.publish.downloads import downloads
+from insidetorch.publish.downloads import downloads, headings
 from insidetorch.publish.plain_markdown import plain
 from insidetorch.records import RECORD_MIME
 
@@ -84,11 +84,21 @@ def somewhere(role: str, target: str) -> str:
         ("a\n\n    {term}`x`\n", "a\n\n    {term}`x`", "a\n\n    {term}`x`"),
         ("a ` b\n\n{term}`x` ` c", "a ` b\n\nx ` c", "a ` b\n\n[x](at/term/x) ` c"),
         ("a\n\n(b)=\n## C", "a\n\n## C", "a\n\n## C"),
+        (
+            "[a `[b]`](c-d) [e](https://f)",
+            "a `[b]` [e](https://f)",
+            "[a `[b]`](at/ref/c-d) [e](https://f)",
+        ),
     ],
 )
 def test_what_only_myst_reads_becomes_plain(before: str, after: str, linked: str) -> None:
     assert plain(before, nowhere) == after
     assert plain(before, somewhere) == linked
+
+
+def test_a_link_to_a_heading_of_the_same_notebook_leads_to_it() -> None:
+    found = headings("(a-b)=\n## 1. The `.grad` of *x*\n\n(c)=\ntext\n")
+    assert found == {"a-b": "#1.-The-.grad-of-x"}
 
 
 @pytest.mark.parametrize(

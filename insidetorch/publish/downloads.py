@@ -10,6 +10,7 @@ import copy
 import io
 import json
 import posixpath
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -82,7 +83,8 @@ def _given(
 ) -> dict[str, Any]:
     given = copy.deepcopy(dict(notebook))
     given["metadata"].pop("source_map", None)
-    here = _finder(chapter.doc, place)
+    text = (project.root / f"{chapter.doc}.md").read_text(encoding="utf-8")
+    here = _finder(chapter.doc, place, headings(text))
     for cell in given["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = plain(cell["source"], here)
@@ -132,12 +134,20 @@ def _places(project: Project) -> dict[tuple[str, str], str]:
     return places
 
 
-def _finder(doc: str, places: Mapping[tuple[str, str], str]) -> Place:
+def headings(text: str) -> dict[str, str]:
+    """Return the headings of a chapter that have a label, as JupyterLab addresses them."""
+    found = re.findall(r"^\(([\w-]+)\)=\s*\n#+ +(.+)$", text, re.MULTILINE)
+    return {label: f"#{re.sub('[`*]', '', title).strip().replace(' ', '-')}"
+            for label, title in found}  # fmt: skip
+
+
+def _finder(doc: str, places: Mapping[tuple[str, str], str], own: Mapping[str, str]) -> Place:
     def find(role: str, target: str) -> str:
         if role == "doc":
             start = "" if target.startswith("/") else posixpath.dirname(doc)
             target = posixpath.normpath(posixpath.join(start, target.lstrip("/")))
-        return places.get((role, target), "")
+        here = own.get(target, "") if role == "ref" else ""
+        return here or places.get((role, target), "")
 
     return find
 

@@ -14,10 +14,11 @@ _OPTIONS = re.compile(r"\A(?:---\n.*?^---\n|(?::[\w-]+:[^\n]*\n)+)", re.DOTALL |
 _CODE = frozenset({"code", "code-block", "sourcecode"})
 _TITLED = frozenset({"admonition", "card", "dropdown", "exercise", "grid-item-card", "tab-item"})
 TARGET = re.compile(r"^\((?P<label>[\w-]+)\)=[ \t]*\n?", re.MULTILINE)
-# A role, a link to another page, or code, which is left alone.
+# A role, a link to another page or to a label, or code, which is left alone.
 _INLINE = re.compile(
     r"\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+?)(?:\s*<(?P<target>[^<>`]+)>)?`"
     r"|\]\((?P<path>(?![a-z]+:)[^\s()#]+)\.(?:md|ipynb)(?P<anchor>#[^\s()]*)?\)"
+    r"|\[(?P<shown>(?:[^\[\]`]|`[^`]*`)+)\]\((?P<label>[\w-]+)\)"
     r"|(?P<tick>`+)(?!`).+?(?<!`)(?P=tick)(?!`)",
     re.DOTALL,
 )
@@ -33,7 +34,7 @@ def plain(text: str, place: Place) -> str:
     where `place` knows an address.
 
     :param place: returns the address of what a role leads to, given the role and its target, or
-        an empty text; for a Markdown link to another page the role is ``doc``.
+        an empty text; for a Markdown link to another page the role is ``doc``, to a label ``ref``.
     """
     lines = text.split("\n")
     for token in reversed(_MARKDOWN.parse(text)):  # what stands before a change keeps its lines
@@ -78,6 +79,9 @@ def _inline(text: str, place: Place) -> str:
         if found["path"]:
             goal = place("doc", found["path"])
             return f"]({goal}{found['anchor'] or ''})" if goal else found[0]
+        if found["label"]:
+            goal = place("ref", found["label"])
+            return f"[{found['shown']}]({goal})" if goal else found["shown"]
         if found["role"] not in _LINKING:
             return f"[{found['text']}]" if found["role"].startswith("cite") else found["text"]
         goal = place(found["role"], found["target"] or found["text"])

@@ -99,6 +99,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", _stamp)
     app.connect("html-page-context", own_host.drop_scripts, priority=900)
     app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _whole_download, priority=600)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -135,3 +136,14 @@ def _describe(
     if first is not None:
         text = shorten(" ".join(first.astext().split()), 160, placeholder=" …")
         context["metatags"] += f'<meta name="description" content="{escape(text)}"/>'
+
+
+def _whole_download(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: nodes.Node | None
+) -> None:
+    """Make the header's download of a notebook the archive that has the toolkit beside it."""
+    for group in context.get("header_buttons", ()):
+        for button in group.get("buttons", ()):
+            if str(button.get("url", "")).endswith(".ipynb"):
+                button["url"] = button["url"].removesuffix(".ipynb") + ".zip"
+                button["text"] = "notebook (.zip)"
