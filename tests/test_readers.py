@@ -178,7 +178,7 @@ def test_a_notebook_says_what_it_is_and_installs_what_it_needs(
     assert '"./tool-1-py3-none-any.whl"' in install and "2.7 GB" in install
     assert max(map(len, install.splitlines())) <= 95
     ast.parse(install)
-    assert text == "# One\n\nSee there."
+    assert text == "# One\n\nSee [there](#One)."
     assert "source_map" not in one["metadata"]
     without = given(book, None)["notebooks/one"]
     assert [cell["cell_type"] for cell in without["cells"]] == ["markdown", "markdown"]

@@ -9,10 +9,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
-from built_site import SITE
+from built_site import ROOT, SITE
 from playwright.sync_api import Browser, Page
 
-from insidetorch.site.search import Place, _Reader, _without_colours, files, stem, words
+from insidetorch.decode import decode
+from insidetorch.site.search import Alias, Place, _Reader, _without_colours, files, stem, words
 
 PAGE = """<nav><p>not this</p></nav><article><section id="one"><h1>One <code>x_y</code>
 <a class="headerlink">#</a></h1><ul class="it it-stamp"><li>stamped</li></ul><p>Some text.</p>
@@ -59,11 +60,14 @@ WANTED = {
     "find my graph breaks": "notebooks/dynamo#dynamo-breaks",
     "what is a leaf tensor": f"{GRAPH}#graph-edges",
     "no_grad or inference_mode or detach": f"{GRAPH}#graph-detach",
-    "显存": "book/references#ref-zhihu-memory-mechanism",
+    "显存": "notebooks/caching-allocator#alloc-short-answer",
+    "反向传播": f"{ENGINE}#engine-short-answer",
+    "学习率": "notebooks/optimizers#optim-schedules",
     "初始化": "book/references#ref-gemfield-init",
     "完美转发": "book/references#ref-zhihu-perfect-forwarding",
     "动态生成": "book/references#ref-gemfield-aten-codegen",
-    "梯度": "book/references#ref-openmmlab-autograd",
+    "梯度": f"{GRAPH}#graph-short-answer",
+    "显存碎片": "notebooks/caching-allocator#alloc-fragments",
 }
 
 
@@ -197,3 +201,12 @@ def test_what_nothing_has_gets_a_sentence_and_more_places_come_when_asked(page: 
     page.locator(".it-more button").click()
     links = "document.querySelectorAll('.it-found li > a').length"
     page.wait_for_function(f"{links} > {shown}")
+
+
+def test_chinese_words_lead_to_labels_of_the_book() -> None:
+    pages = [*(ROOT / "notebooks").glob("*.md"), *(ROOT / "book").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    labels = set(re.findall(r"^\(([\w-]+)\)=", text, re.MULTILINE))
+    entries = decode(list[Alias], ROOT / "book/chinese.yml")
+    assert {entry.label for entry in entries} <= labels
+    assert all("\u3400" <= word[0] <= "\u9fff" for entry in entries for word in entry.words.split())

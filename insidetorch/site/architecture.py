@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated
 
 from msgspec import Meta
@@ -19,7 +20,7 @@ from insidetorch.site.places import linked
 FILE = "book/map.yml"
 NONE_YET = "no chapter yet"
 _WIDTH, _GAP = 1.66, 0.12  # of a box, in inches: five in a row fit the page's column
-_CHARACTERS = 20  # of a chapter's title that fit into a box
+_CHARACTERS = 19  # of a chapter's title that fit into a line of a box
 
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
@@ -198,18 +199,14 @@ def _dot(drawn: Map, chapter: Find) -> str:
 
 def _node(part: Box, chapter: Find, width: float) -> str:
     found = _first(part, chapter)
-    below = f"→ {_short(found[1])}" if found else NONE_YET
+    below = wrap(f"→ {found[1]}", _CHARACTERS) if found else [NONE_YET]
     label = (
         f'<<font point-size="11"><b>{escape(part.title)}</b></font><br/>'
-        f'<font point-size="10">{escape(below)}</font>>'
+        f'<font point-size="10">{"<br/>".join(map(escape, below))}</font>>'
     )
     look = f'color="{COLOURS["a"]}", penwidth=2' if found else "style=dashed"
     link = f', URL="{escape(found[0])}", tooltip="{escape(part.title)}"' if found else ""
     return f'"{part.id}" [label={label}, width={width:.2f}, {look}{link}]'
-
-
-def _short(title: str) -> str:
-    return title if len(title) <= _CHARACTERS else title[: _CHARACTERS - 1].rstrip(" ,") + "…"
 
 
 def _item(part: Box, boxes: Mapping[str, Box], chapter: Find) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from insidetorch.claims import read_verdicts
+from insidetorch.decode import Words, Written, decode
 from insidetorch.display import plain
 from insidetorch.errors import BookError
 from insidetorch.files import digest, write_changed
@@ -34,7 +35,7 @@ from insidetorch.site.reading_list import BIBLIOGRAPHY, LIST_PAGE, VERDICTS
 from insidetorch.site.silent import FILE as SILENT
 from insidetorch.site.silent import read_silent
 
-FOLDER = "_static/search"
+FOLDER, CHINESE = "_static/search", "book/chinese.yml"
 _SCRIPT = "search.js"
 _BYTES = 12_000
 """How much a file of the index holds, about."""
@@ -50,13 +51,20 @@ _CODE = re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _TITLE, _NAME, _TEXT, _PROOF = 12.0, 2.0, 1.0, 0.4
 """What a word counts in a title, as code in a sentence, in a sentence, in code and outputs."""
-_EXPLAIN, _AFTER = frozenset({"Section", "Source", "Term"}), 0.8
+_EXPLAIN, _AFTER = frozenset({"Section", "Source", "Term", "In Chinese"}), 0.8
 """What comes first among places with the same words, and what the words of others count."""
 _NUMBER = re.compile(r"^(?:\d+\.|Deeper:)\s*")
 _HEADS = frozenset({"h1", "h2", "h3", "h4"})
 _VOID = frozenset({"br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"})
 _SILENT = frozenset({"script", "style", "svg", "button", "nav"})
 _UNREAD = frozenset({"headerlink", "it-here", "it-stamp", "onlyprint", "it-release"})
+
+
+class Alias(Written, frozen=True):
+    """Words of another language, with blanks between those of one meaning, and where they lead."""
+
+    words: Words
+    label: Words
 
 
 @dataclass
@@ -265,6 +273,10 @@ def _listed(app: Sphinx) -> Iterator[Place]:
             threads = (thread.title for thread in one.sources)
             at = labels.get(one.anchor, ("", ""))
             yield place("Question", at, one.question, "", *threads)
+    if (source / CHINESE).is_file():
+        for alias in decode(list[Alias], source / CHINESE):
+            at = labels.get(alias.label, ("", ""))
+            yield from (place("In Chinese", at, word, "") for word in alias.words.split())
     if (source / SILENT).is_file():
         for wrong in read_silent(source / SILENT):
             at = labels.get(wrong.anchor, ("", ""))
