@@ -42,8 +42,8 @@ SAID = {
     "plan.",
     "structured_add_Tensor::meta": "`meta` works out type, shape and order of the loop, and gets "
     "memory for 16 numbers. It is the longest step.",
-    "structured_ufunc_add_CPU::impl": "`impl` looks up the loop that was compiled for this "
-    "processor.",
+    "structured_ufunc_add_CPU::impl": "`impl` looks up the loop that was compiled for this kind "
+    "of processor.",
     "function_ref::callback_fn": "The loop runs: here, and nowhere else, numbers are added.",
     "TensorIteratorBase::~TensorIteratorBase": "The plan is thrown away.",
     "gil_scoped_release::~gil_scoped_release": "The lock is taken again, since a Python object is "
@@ -200,11 +200,11 @@ def board(
 
 
 def variants(*, caption: str, name: str) -> Display:
-    """Draw what is generated around the two functions of a structured kernel."""
+    """Draw what is generated around the two functions of a structured kernel, that of `mul`."""
     made = {
-        "f": ("add.Tensor", "new memory"),
-        "i": ("add_.Tensor", "the tensor itself"),
-        "o": ("add.out", "what you gave as out="),
+        "f": ("mul.Tensor", "new memory"),
+        "i": ("mul_.Tensor", "the tensor itself"),
+        "o": ("mul.out", "what you gave as out="),
     }
     written = {
         "meta": ("meta", "type, shape, order of the loop", COLOURS["a"]),
