@@ -62,6 +62,12 @@ def switched(set_: Callable[[Any], Any], there: Any, back: Any) -> Iterator[None
         set_(back)
 
 
+def one_thread_more() -> Any:
+    """Return what gives this thread's operators one thread more for a block."""
+    now = torch.get_num_threads()
+    return switched(torch.set_num_threads, now + 1, now)
+
+
 def flag(owner: Any, name: str, there: Any) -> Make:
     """Return what sets an attribute for a block."""
     return partial(switched, partial(setattr, owner, name), there, getattr(owner, name))
@@ -85,7 +91,7 @@ AROUND: dict[str, Make] = {
     "the default dtype": partial(
         switched, torch.set_default_dtype, torch.float64, torch.float32),
     "the default device": partial(torch.device, "meta"),
-    "the number of threads": partial(switched, torch.set_num_threads, 2, 1),
+    "the number of threads": one_thread_more,
     "deterministic algorithms": partial(switched, torch.use_deterministic_algorithms, True, False),
     "the same, as warnings": partial(
         switched, lambda on: torch.use_deterministic_algorithms(on, warn_only=on), True, False),
@@ -121,9 +127,14 @@ def asks_for_entry() -> dict[str, bool]:
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 
-    compiled(doubled, [(x,)])
-    entry, found = entries(doubled)[0], {}
+    found = {}
     with warnings.catch_warnings(action="ignore"):
+        # What is set back is not always what was there at first, such as the matmul precision of 2.15.
+        for make in AROUND.values():
+            with make():
+                pass
+        compiled(doubled, [(x,)])
+        entry = entries(doubled)[0]
         for name, make in {**AROUND, "nothing": nullcontext}.items():
             with make():
                 found[name] = not holds(entry, {"x": x})
