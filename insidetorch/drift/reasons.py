@@ -16,7 +16,7 @@ class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why one difference stands.
 
     :param release: the other release, e.g. ``2.15.0``.
-    :param chapter: the document.
+    :param chapter: the document; "" for each.
     :param about: the beginning of the sentence, of the error, or of what the report names.
     :param reason: one or two sentences for readers.
     """
@@ -28,7 +28,7 @@ class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def explains(self, release: str, outcome: Outcome) -> bool:
         """Tell whether this is the reason of an outcome."""
-        same = (self.release, self.chapter) == (release, outcome.doc)
+        same = self.release == release and self.chapter in ("", outcome.doc)
         return same and outcome.text.startswith(self.about)
 
 
