@@ -20,7 +20,7 @@ from insidetorch.site.places import linked
 FILE = "book/map.yml"
 NONE_YET = "no chapter yet"
 _WIDTH, _GAP = 1.66, 0.12  # of a box, in inches: five in a row fit the page's column
-_CHARACTERS = 19  # of a chapter's title that fit into a line of a box
+_CHARACTERS = 20  # of a chapter's title that fit into a line of a box
 
 Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
