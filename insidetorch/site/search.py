@@ -37,7 +37,7 @@ from insidetorch.site.silent import read_silent
 
 FOLDER, CHINESE = "_static/search", "book/chinese.yml"
 _SCRIPT = "search.js"
-_BYTES = 12_000
+_BYTES = 8_000
 """How much a file of the index holds, about."""
 _WORD = re.compile(r"[\u3400-\u9fff]+|[^\W\u3400-\u9fff]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
