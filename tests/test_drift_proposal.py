@@ -198,7 +198,7 @@ def test_a_release_is_proposed_with_its_pins_its_report_and_its_label(
     assert words[words.index("--title") + 1] == f"PyTorch 2.99.0: {verdict}"
     assert f"- torch 2.99.0: {verdict}" in body
     if verdict == "broken" and not new:
-        assert body.index("It holds.") < body.index("definitions to reread")
+        assert body.index("It holds.") < body.index("places to reread")
     if verdict == "reread":
         assert "parameter passed otherwise" in body and "```diff" in body
         assert "`torch.nn.functional.relu` is called with `inplace=True`." in body
