@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, repeat
 from typing import Any
 
 from insidetorch.drift import outcomes, stored
@@ -172,12 +171,11 @@ def terminal(made: Report, *, everything: bool = False) -> list[str]:
     lines = [*made.notes, f"torch {made.pinned} → {made.release}: {made.sentence}"]
     lines += [f"  {doc}: {made.of(doc)}" for doc in made.chapters()]
     lines += [f"{one.doc}, {outcome(one)}" for one in made.outcomes]
-    for number, place in enumerate(made.places, start=1):
-        for begin, item in zip(chain([f"{number}."], repeat("   and")), place, strict=False):
-            lines += ["", f"{begin} {item.why}: {item.target}"]
-            lines += [f"   {line}" for line in _rests(item)]
-            lines += [f"   - {line}" for line in item.old] + [f"   + {line}" for line in item.new]
-            lines += [f"   {line}" for line in item.said]
+    for begin, item in _numbered(made):
+        lines += ["", f"{begin} {item.why}: {item.target}"]
+        lines += [f"   {line}" for line in _rests(item)]
+        lines += [f"   - {line}" for line in item.old] + [f"   + {line}" for line in item.new]
+        lines += [f"   {line}" for line in item.said]
     if made.items is not None:
         lines += ["", folded(made)]
         if everything:
@@ -236,9 +234,15 @@ def _first_markdown(made: Report) -> Iterator[str]:
         return
     count = f"{len(made.places)} places to reread, for {len(made.first)} definitions"
     yield f"## torch {made.release}: {count}\n"
+    for begin, item in _numbered(made):
+        yield "\n".join([f"{begin} **{item.why}**: `{item.target}`", *_detail(item)]) + "\n"
+
+
+def _numbered(made: Report) -> Iterator[tuple[str, Item]]:
+    """Yield what has to be read: the first of a place with its number, the others with "and"."""
     for number, place in enumerate(made.places, start=1):
-        for begin, item in zip(chain([f"{number}."], repeat("   and")), place, strict=False):
-            yield "\n".join([f"{begin} **{item.why}**: `{item.target}`", *_detail(item)]) + "\n"
+        for at, item in enumerate(place):
+            yield "   and" if at else f"{number}.", item
 
 
 def _detail(item: Item) -> list[str]:

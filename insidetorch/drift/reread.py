@@ -197,7 +197,7 @@ def placed(
     for item in read:
         if len(room) < FIRST_PAGE:
             room.add(item.place)
-    return [replace(item, late=item in read and item.place not in room) for item in put]
+    return [replace(item, late=item.first_page and item.place not in room) for item in put]
 
 
 def _held(rest: Rest, ran: Result) -> bool:
@@ -282,8 +282,8 @@ def _changed(finding: Finding, prose: Prose) -> Item:
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
     dated = _dated(anchor, prose)
     # A parameter of which no sentence speaks and a new member are no reason to doubt it.
-    told = [one for one in finding.changes if one.old and one.why not in (IMPORTS, WORDING)]
-    if told and not finding.breakages and dated in prose.near(anchor.cells):
+    doubtful = [one for one in finding.changes if one.old and one.why not in (IMPORTS, WORDING)]
+    if doubtful and not finding.breakages and dated in prose.near(anchor.cells):
         return _made(Level.NAMED, why, finding, change, said, prose, dated)
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
     return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))

@@ -129,7 +129,7 @@ def asks_for_entry() -> dict[str, bool]:
 
     found = {}
     with warnings.catch_warnings(action="ignore"):
-        # What is set back is not always what was there at first, such as the matmul precision of 2.15.
+        # What is set back is not always what was there first, such as 2.15's matmul precision.
         for make in AROUND.values():
             with make():
                 pass
