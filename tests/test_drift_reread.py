@@ -12,9 +12,10 @@ from insidetorch.drift.outcomes import Outcome, text_id
 from insidetorch.drift.prose import read
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.report import BODY, markdown, report, terminal
-from insidetorch.drift.reread import FIRST_PAGE, Item, Level, Rest, concerns, placed
+from insidetorch.drift.reread import FIRST_PAGE, Item, Level, Rest, placed
 from insidetorch.drift.run import Result
 from insidetorch.drift.signatures import Breakage
+from insidetorch.drift.spoken import concerns
 
 CHAPTER = """---
 kernelspec: {name: python3}

@@ -13,28 +13,31 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from insidetorch.drift import findings as kinds
-from insidetorch.drift.anchors import Anchor
 from insidetorch.drift.changes import IMPORTS, WORDING, Change
 from insidetorch.drift.findings import Finding
 from insidetorch.drift.outcomes import text_id
-from insidetorch.drift.prose import Call, Prose, Sentence
+from insidetorch.drift.prose import Prose, Sentence
 from insidetorch.drift.reasons import Reason
 from insidetorch.drift.run import Result
-from insidetorch.drift.signatures import Breakage
+from insidetorch.drift.spoken import (
+    EVERYWHERE,
+    about_shown,
+    concerns,
+    dated_sentence,
+    names_file,
+    nearest,
+    own_name,
+    quoting,
+    shows_best,
+    speaks_of,
+    weight,
+    words_of,
+)
 
 FIRST_PAGE = 40
 _LINES = 3
 _COMMON = 4
-_STEM = 6
-_RUN = 4
-_RELEASE = re.compile(r"(?<![\w./])2\.\d{1,2}\b(?!\.?\w)")
-_PART = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
-_COMMONEST = """
-self cls torch None True False return const auto void bool int float str size_t int64_t std Tensor
-tensor device dtype Optional Any inline static template typename class struct def else elif for
-while not and import from isinstance len args kwargs data name shared_ptr unique_ptr
-"""
-_EVERYWHERE = frozenset(_COMMONEST.split())
+_LONG = 6
 
 
 class Level(IntEnum):
@@ -165,7 +168,7 @@ def _one_change(item: Item) -> object:
         return None
     old, new = (set(re.findall(r"[^\W\d]\w+", lines[0])) for lines in (item.old, item.new))
     gone, came = frozenset(old - new), frozenset(new - old)
-    return (gone, came) if any(len(name) > _STEM for name in gone) and came else None
+    return (gone, came) if any(len(name) > _LONG for name in gone) and came else None
 
 
 def _said(group: Sequence[Item]) -> tuple[str, ...]:
@@ -226,9 +229,9 @@ def _item(finding: Finding, prose: Prose) -> Item | None:
     anchor = finding.anchor
     if isinstance(finding, kinds.Gone):
         said = (finding.said, *(f"perhaps now {near}" for near in finding.near))
-        return _made(Level.GONE, "gone", finding, None, said, prose, _nearest(anchor, prose))
+        return _made(Level.GONE, "gone", finding, None, said, prose, nearest(anchor, prose))
     if isinstance(finding, kinds.Moved):
-        named = _names_file(anchor, prose)
+        named = names_file(anchor, prose)
         level = Level.NAMED if named and anchor.kind == "excerpt" else (
             Level.REST if anchor.kind == "excerpt" else Level.COUNTED
         )  # fmt: skip
@@ -246,7 +249,7 @@ def _item(finding: Finding, prose: Prose) -> Item | None:
 def _changed(finding: Finding, prose: Prose) -> Item:
     anchor = finding.anchor
     change: Change | None
-    own = re.escape(_own(anchor.symbol or anchor.target))
+    own = re.escape(own_name(anchor.symbol or anchor.target))
     used = bool(anchor.cells) and anchor.kind == "api"
     calls = [one for one in finding.breakages if concerns(one, anchor.symbol, prose, used)]
     near = frozenset(name for one in prose.near(anchor.cells) for name in one.names)
@@ -255,7 +258,7 @@ def _changed(finding: Finding, prose: Prose) -> Item:
         for change in finding.changes
         if change.shown
         and (change.why != IMPORTS or near & set(change.only))
-        and (change.why != WORDING or _quoting(change, prose))
+        and (change.why != WORDING or quoting(change, prose))
     ]
     named = [
         (change, sentence)
@@ -264,29 +267,29 @@ def _changed(finding: Finding, prose: Prose) -> Item:
     ]
     said = (*tuple(map(str, calls or finding.breakages))[:4], finding.said)
     if shown:
-        change = max(shown, key=lambda one: _weight(one, finding, prose))
-        sentence = _about(change, anchor, prose)
+        change = max(shown, key=lambda one: weight(one, finding, prose))
+        sentence = about_shown(change, anchor, prose)
         why = calls[0].why if calls else change.why
         return _made(Level.SHOWN, why, finding, change, said, prose, sentence)
     if calls or named or (finding.said and "warn" not in finding.said and anchor.cells):
         told = named and not calls
-        change = named[0][0] if told else _of(calls, finding.changes)
-        sentence = named[0][1] if told else _nearest(anchor, prose, calls)
+        change = named[0][0] if told else shows_best(calls, finding.changes)
+        sentence = named[0][1] if told else nearest(anchor, prose, calls)
         why = calls[0].why if calls else change.why if named and change else "deprecated"
         return _made(Level.NAMED, why, finding, change, said, prose, sentence)
-    change = _of(finding.breakages, finding.changes)
+    change = shows_best(finding.breakages, finding.changes)
     if anchor.cells and change and re.match(rf"{own}\s*[:=]", "".join(change.old)):
         # An option or a constant that a cell sets or reads.
-        sentence = _nearest(anchor, prose)
+        sentence = nearest(anchor, prose)
         return _made(Level.NAMED, change.why, finding, change, said, prose, sentence)
     why = finding.breakages[0].why if finding.breakages else change.why if change else "changed"
-    dated = _dated(anchor, prose)
+    dated = dated_sentence(anchor, prose)
     # A parameter of which no sentence speaks and a new member are no reason to doubt it.
     doubtful = [one for one in finding.changes if one.old and one.why not in (IMPORTS, WORDING)]
     if doubtful and not finding.breakages and dated in prose.near(anchor.cells):
         return _made(Level.NAMED, why, finding, change, said, prose, dated)
     level = Level.REST if anchor.kind == "excerpt" or finding.breakages else Level.COUNTED
-    return _made(level, why, finding, change, said, prose, _nearest(anchor, prose))
+    return _made(level, why, finding, change, said, prose, nearest(anchor, prose))
 
 
 def _made(
@@ -300,7 +303,7 @@ def _made(
     if sentence is not None:
         claims = [sentence] if sentence.kind == "claim" else claims
         words = {*(change.names if change else ()), *(one.name for one in finding.breakages)}
-        words -= _EVERYWHERE | set(_words(anchor.target))
+        words -= EVERYWHERE | set(words_of(anchor.target))
         exact = bool(words & sentence.names) or bool(sentence.at)
         rest = Rest(anchor.chapter, sentence.text, sentence.line, sentence.section, exact)
     rest = replace(rest, claims=tuple(text_id(one.text) for one in claims))
@@ -315,155 +318,3 @@ def _made(
         change.old[:_LINES] if change else (), change.new[:_LINES] if change else (),
         tuple(filter(None, said)), tuple(page[:-1]), (rest,),
     )  # fmt: skip
-
-
-def concerns(breakage: Breakage, symbol: str, prose: Prose, used: bool) -> bool:
-    """Tell whether what callers notice is noticed by a chapter: by how its cells call, or name.
-
-    :param symbol: the full name of the definition that the chapter names.
-    :param used: whether its cells use it.
-    """
-    own = breakage.owner.replace("::", ".").split(".")
-    if own[-1] in ("__init__", "__new__", "__call__", "forward"):
-        own = own[:-1]
-    member = len(own) > len(symbol.replace("::", ".").split("."))
-    called = prose.calls.get(own[-1], [])
-    spoken = any(own[-1] in sentence.names for sentence in prose.said)
-    if breakage.why == "member removed" or (breakage.name and breakage.at < 0 and not called):
-        return breakage.name in prose.attributes or _spoken(breakage.name, own[-1], prose)
-    if member and not (called or own[-1] in prose.attributes or spoken):
-        return False
-    if breakage.why == "argument added":
-        return False
-    if breakage.why == "default changed" and breakage.name:
-        if ": None → " in breakage.text:
-            # Mostly what None has always become.
-            return _spoken(breakage.name, own[-1], prose)
-        return any(not _passes(call, breakage) for call in called)
-    if breakage.why == "parameter required":
-        return any(not _passes(call, breakage) for call in called)
-    if breakage.name and breakage.why != "value changed":
-        return any(_passes(call, breakage) for call in called) or _spoken(
-            breakage.name, own[-1], prose
-        )
-    return bool(called) or spoken or own[-1] in prose.attributes or (used and not member)
-
-
-def _passes(call: Call, breakage: Breakage) -> bool:
-    return breakage.name in call.named or 0 <= breakage.at < call.given
-
-
-def _spoken(name: str, owner: str, prose: Prose) -> bool:
-    """Tell whether a sentence names a parameter or member.
-
-    A name of one word says little, so the sentence has to speak of its owner as well.
-    """
-    names = {name} if "_" in name.strip("_") else {name, owner}
-    return any(names <= sentence.names for sentence in prose.said)
-
-
-def speaks_of(change: Change, finding: Finding, prose: Prose) -> Sentence | None:
-    """Return the sentence that names what changed beside what is shown, if one does.
-
-    It names the definition, or stands near its excerpt, and names the member that the change stands
-    in or an identifier that only one of the two releases has there.
-    """
-    anchor = finding.anchor
-    if change.why == WORDING:
-        return _quoting(change, prose)
-    if change.why == IMPORTS:
-        called = set(change.only) & set(prose.calls)
-        return next((one for one in prose.said if called & one.names), None)
-    own = _own(anchor.symbol or anchor.target)
-    near = prose.near(anchor.cells)
-    members = {name for name in change.inside if name != own and not name.startswith("__")}
-    excerpt = anchor.kind == "excerpt"
-    if excerpt and not anchor.symbol:
-        return None  # A few lines of a file: the rest of it is not what the page is about.
-    for sentence in [*near, *prose.said]:
-        if members & sentence.names and (own in sentence.names or (excerpt and sentence in near)):
-            return sentence
-    # What its own path is made of says nothing, a common word little: its owner must be named.
-    words = set(change.only) - _EVERYWHERE - set(_words(anchor.target))
-    telling = {word for word in words if word != word.lower() or "_" in word.strip("_")}
-    words = telling | {word for word in words if len(word) > _STEM}
-    spoken = [one for one in prose.said if own in one.names and words & one.names]
-    return next(iter([*(one for one in near * excerpt if telling & one.names), *spoken]), None)
-
-
-def _quoting(change: Change, prose: Prose) -> Sentence | None:
-    """Return the sentence that quotes words of which one of the two releases has others."""
-    texts = [" ".join(_words(" ".join(lines))) for lines in (change.old, change.new)]
-    for old, new in (texts, texts[::-1]):
-        words = old.split()
-        runs = {" ".join(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
-        gone = {run for run in runs if run not in new}
-        for one in prose.said:
-            said = " ".join(_words(one.text))
-            if any(run in said for run in gone):
-                return one
-    return None
-
-
-def _weight(change: Change, finding: Finding, prose: Prose) -> tuple[bool, int]:
-    near = prose.near(finding.anchor.cells)
-    words = set(change.names) - _EVERYWHERE
-    return any(words & one.names for one in near), len(change.old) + len(change.new)
-
-
-def _about(change: Change, anchor: Anchor, prose: Prose) -> Sentence | None:
-    """Return the sentence that rests on shown lines: a note at them, or the nearest that names."""
-    near = prose.near(anchor.cells)
-    noted = [one for one in near if one.at and any(one.at in line for line in change.old)]
-    words = (set(change.names) | set(change.inside)) - _EVERYWHERE
-    naming = [one for one in near if words & one.names]
-    # A name that one of the two releases lacks is spoken of anywhere.
-    telling = {word for word in change.only if len(word) > _STEM} - _EVERYWHERE
-    far = [one for one in prose.said if telling & one.names]
-    return next(iter([*noted, *naming, *far]), None) or _nearest(anchor, prose)
-
-
-def _nearest(anchor: Anchor, prose: Prose, broken: Sequence[Breakage] = ()) -> Sentence | None:
-    """Return the sentence that speaks of a definition, of what broke in it where one does.
-
-    Where none writes its name, it is the one near by that has most of the words its name is made
-    of; None if no word is there.
-    """
-    own = _own(anchor.symbol or anchor.target)
-    near = prose.near(anchor.cells)
-    naming = [one for one in [*near, *prose.said] if own in one.names]
-    words = {word for one in broken for word in (one.name, _own(one.owner))} - {own, ""}
-    exact = [one for one in [*naming, *near] if words & one.names]
-    if exact or naming:
-        return next(iter([*exact, *filter(None, [_dated(anchor, prose)]), *naming]))
-    parts = {part.lower()[:_STEM] for part in _PART.findall(own)}
-    told = [(sum(part in one.text.lower() for part in parts), one) for one in near]
-    count, best = max(told, key=lambda pair: pair[0], default=(0, None))
-    return best if count else None
-
-
-def _dated(anchor: Anchor, prose: Prose) -> Sentence | None:
-    """Return the sentence that tells two releases of a definition apart, if there is one."""
-    own = _own(anchor.symbol or anchor.target)
-    named = (one for one in prose.said if own in one.names and _RELEASE.search(one.text))
-    return next(named, None)
-
-
-def _names_file(anchor: Anchor, prose: Prose) -> Sentence | None:
-    file = anchor.file.rsplit("/", 1)[-1]
-    return next((one for one in prose.said if file in one.text), None)
-
-
-def _of(breakages: Sequence[Breakage], changes: Sequence[Change]) -> Change | None:
-    """Return the change that shows a breakage best, else the first."""
-    names = {one.name or _own(one.owner) for one in breakages}
-    told = (one for one in changes if any(names & set(_words(line)) for line in one.old))
-    return next(told, next(iter(changes), None))
-
-
-def _words(line: str) -> list[str]:
-    return re.findall(r"\w+", line)
-
-
-def _own(symbol: str) -> str:
-    return symbol.replace("::", ".").replace(":", ".").rsplit(".", 1)[-1]
