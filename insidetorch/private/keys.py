@@ -22,6 +22,8 @@ _BACKENDS = Name("torch._C._dispatch_num_backends")
 _BEHIND_AUTOGRAD = Name("torch._C._dispatch_get_backend_keyset_from_autograd")
 _INCLUDED = Name("torch._C._dispatch_tls_local_include_set")
 _FORCED_SETS = Name("torch._C._ForceDispatchKeyGuard")
+_BELOW_AUTOGRAD = Name("torch._C._AutoDispatchBelowAutograd")
+_BELOW_VIEWS = Name("torch._C._AutoDispatchBelowADInplaceOrView")
 _ZERO_TENSOR = Name("torch._efficientzerotensor")
 _FALLBACK_MODE = Name("torch._C._set_autograd_fallback_mode")
 
@@ -116,3 +118,19 @@ def forced_sets(included: int, excluded: int) -> Any:
     `torch._C._ForceDispatchKeyGuard`.
     """
     return _FORCED_SETS.get()(key_set(included), key_set(excluded))
+
+
+def below_autograd() -> Any:
+    """Return a context in which this thread excludes autograd's keys.
+
+    `torch._C._AutoDispatchBelowAutograd`.
+    """
+    return _BELOW_AUTOGRAD.get()()
+
+
+def below_inplace_or_view() -> Any:
+    """Return a context in which this thread excludes autograd's keys and `ADInplaceOrView`.
+
+    `torch._C._AutoDispatchBelowADInplaceOrView`.
+    """
+    return _BELOW_VIEWS.get()()

@@ -7,6 +7,7 @@ from typing import Any
 from insidetorch.private.name import Name
 
 _SCHEMA = Name("torch.ops.aten.mul.Tensor._schema")
+_PARSE = Name("torch._C.parse_schema")
 
 
 def operator_arguments(operator: Any) -> dict[str, Any]:
@@ -32,3 +33,11 @@ def operator_writes(operator: Any) -> dict[str, bool]:
     """
     annotated = [(one.name, one.alias_info) for one in _SCHEMA.of(operator).arguments]
     return {name: alias is not None and bool(alias.is_write) for name, alias in annotated}
+
+
+def parsed_schema(text: str) -> Any:
+    """Return a schema that is written as a text, as the dispatcher's parser reads it.
+
+    `torch._C.parse_schema`.
+    """
+    return _PARSE.get()(text)

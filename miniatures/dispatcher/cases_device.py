@@ -58,7 +58,27 @@ def _tries() -> dict[str, str]:
     said["autocast"] = _error_of(lambda: torch.autocast("mine"))
     said["no guard"] = _error_of(torch.accelerator.current_device_index)
     said["accelerator"] = str(torch.accelerator.current_accelerator())
+    own = _LIBRARY("own", "DEF")
+    own.define("own::op(Tensor x) -> Tensor")
+    said["own name"] = _error_of(own._destroy)
+    said["methods"] = ", ".join(_made_methods())
+    said["methods again"] = _error_of(_UTILS.generate_methods_for_privateuse1_backend)
     return said
+
+
+def _made_methods() -> list[str]:
+    """Make the methods of the device; return those of each class, of a storage also on request."""
+    generate = _UTILS.generate_methods_for_privateuse1_backend
+    packed = torch.nn.utils.rnn.PackedSequence
+    classes = [torch.Tensor, torch.nn.Module, packed, torch.UntypedStorage]
+    generate()
+    made = [_methods_of(each) for each in classes]
+    generate(for_tensor=False, for_module=False, for_packed_sequence=False, for_storage=True)
+    return [*made, _methods_of(torch.UntypedStorage)]
+
+
+def _methods_of(kind: type) -> str:
+    return " ".join(name for name in ("is_mine", "mine") if hasattr(kind, name))
 
 
 def _same(x: torch.Tensor) -> torch.Tensor:
