@@ -100,6 +100,16 @@ def _checkpointed(norm: nn.Module) -> None:
     checkpoint(norm, x, use_reentrant=False).sum().backward()
 
 
+def _checkpointed_inside(norm: nn.Module) -> None:
+    x = BATCH.clone().requires_grad_()
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = checkpoint(norm, x, use_reentrant=False)
+        return out
+
+    torch.compile(run, backend="aot_eager")(x).sum().backward()
+
+
 def _compiled(norm: nn.Module) -> None:
     torch.compile(norm, backend="aot_eager")(BATCH)
 
@@ -126,6 +136,7 @@ USES: dict[str, Callable[[nn.Module], object]] = {
     "autocast, bfloat16": _autocast,
     "torch.compile": _compiled,
     "checkpoint and backward": _checkpointed,
+    "the same, compiled as one": _checkpointed_inside,
     "momentum = 0": _with(momentum=0.0),
     "track_running_stats = False, set later": _with(track_running_stats=False),
     "functional_call with own buffers": _own_buffers,
