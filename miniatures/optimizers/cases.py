@@ -93,7 +93,7 @@ FRAME: Mapping[str, tuple[str, dict[str, Any], Formula, str, str]] = {
     "AdamW": ("AdamW", {"weight_decay": 0.0}, _adam, "m̂", "√v̂ + ε"),
     "Adamax": ("Adamax", {}, _adamax, "m̂", "max(β₂u, |g| + ε)"),
     "NAdam": ("NAdam", {}, _nadam, "m̂, one step ahead", "√v̂ + ε"),
-    "RAdam": ("RAdam", {}, _radam, "m̂ · r", "√v̂ + ε, or 1 early"),
+    "RAdam": ("RAdam", {}, _radam, "m̂ · r, or m̂ early", "(√v + ε) / √(1 − β₂ᵗ), or 1"),
 }
 """Name → class, options, formula, and how its numerator and denominator are written."""
 
