@@ -19,10 +19,10 @@ def stages(caption: str, name: str) -> Display:
     """Draw what happens between a call and its loop, in order."""
     plan = [("one shape", "broadcasting: stride 0", "iter-broadcast"),
             ("one type", "type promotion", "iter-promotion"),
-            ("a result", "new, or checked and resized", "iter-out"),
-            ("an order", "small strides inside, neighbours merged", "iter-order")]  # fmt: skip
-    loop = [("pieces", "one for each thread, above 32,768", "iter-loops"),
-            ("inner loops", "one pointer and one stride each", "iter-loops"),
+            ("an order", "small strides inside", "iter-order"),
+            ("a result", "new, or checked and resized", "iter-out")]  # fmt: skip
+    loop = [("pieces", "for threads, if there is enough work", "iter-loops"),
+            ("inner loops", "a pointer and steps for each operand", "iter-loops"),
             ("vectors", "if the strides allow it", "iter-vectors")]  # fmt: skip
 
     def cluster(key: str, title: str, rows: Sequence[tuple[str, str, str]], role: str) -> str:
@@ -41,7 +41,7 @@ def stages(caption: str, name: str) -> Display:
         "digraph { rankdir=TB; ranksep=0.16; nodesep=0.5; splines=line; "
         'node [shape=box, margin="0.1,0.04"]; '
         f'call [label="torch.add(a, b)", shape=plain]; '
-        f"{cluster('p', 'the plan: nothing is computed yet', plan, 'a')} "
+        f"{cluster('p', 'the plan: no result is computed yet', plan, 'a')} "
         f"{cluster('l', 'the loop', loop, 'c')} call -> p0; p0 -> l0 [style=invis]; "
         "p3:e -> l0:w [constraint=false]; }"
     )
@@ -196,7 +196,7 @@ def on_a_gpu(caption: str, name: str) -> Display:
       lie [label="all side by side?", shape=plain];
       halves [label="cut in two, again", color="{COLOURS["b"]}"];
       cast2 [label="each thread converts\\nwhat it reads", color="{COLOURS["d"]}"];
-      vector [label="each thread reads\\nseveral elements at once", color="{COLOURS["a"]}"];
+      vector [label="a thread can read\\nseveral elements at once", color="{COLOURS["a"]}"];
       offset [label="each thread divides its\\nnumber into offsets", color="{COLOURS["c"]}"];
       start -> small; small -> halves [label="no"]; small -> cast [label="yes"];
       cast -> cast2 [label="no"]; cast -> lie [label="yes"];
@@ -204,7 +204,7 @@ def on_a_gpu(caption: str, name: str) -> Display:
     }}"""
     alt = (
         "An iterator that does not fit 32-bit offsets is cut in two, again. If types differ, each "
-        "thread converts what it reads. If all lies side by side, each thread reads several "
+        "thread converts what it reads. If all lies side by side, a thread can read several "
         "elements at once. Else each thread divides its number into offsets."
     )
     return graph(source, alt=alt, caption=caption, name=name)
