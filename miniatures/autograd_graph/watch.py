@@ -180,7 +180,7 @@ def holds(x: Tensor) -> dict[tuple[str, str], bool]:
         ("node", "result"): outlives(lambda: ((y := apply(x)).grad_fn, y)),
         ("node", "input"): outlives(lambda: ((two := results())[1].grad_fn, two[0])),
         ("node", "node before"): outlives(lambda: ((two := results())[1].grad_fn, two[0].grad_fn)),
-        ("node", "leaf's node"): keeps_leaf_node(lambda: (x * 1).grad_fn),
+        ("node", "leaf's node"): keeps_leaf_node(lambda: (x + 1).grad_fn),
         ("leaf", "leaf's node"): keeps_leaf_node(lambda: x),
         ("leaf's node", "leaf"): outlives(leaf_node_and_leaf),
     }
