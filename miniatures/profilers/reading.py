@@ -41,7 +41,7 @@ class Node:
 
 
 def tree(trace: Mapping[str, Any]) -> list[Node]:
-    """Return the lines of a trace, outermost first: one lies in another of its thread if its time does."""
+    """Return the lines of a trace, outermost first: one lies in another if its time does."""
     threads: dict[Any, list[Node]] = defaultdict(list)
     for event in trace["traceEvents"]:
         if event.get("ph") == "X" and event.get("cat") in KINDS:
