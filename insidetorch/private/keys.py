@@ -24,6 +24,7 @@ _INCLUDED = Name("torch._C._dispatch_tls_local_include_set")
 _FORCED_SETS = Name("torch._C._ForceDispatchKeyGuard")
 _BELOW_AUTOGRAD = Name("torch._C._AutoDispatchBelowAutograd")
 _BELOW_VIEWS = Name("torch._C._AutoDispatchBelowADInplaceOrView")
+_EXCLUDING = Name("torch._C._ExcludeDispatchKeyGuard")
 _ZERO_TENSOR = Name("torch._efficientzerotensor")
 _FALLBACK_MODE = Name("torch._C._set_autograd_fallback_mode")
 
@@ -134,3 +135,13 @@ def below_inplace_or_view() -> Any:
     `torch._C._AutoDispatchBelowADInplaceOrView`.
     """
     return _BELOW_VIEWS.get()()
+
+
+def excluding(key: str) -> Any:
+    """Return a context in which this thread excludes one more key, such as ``CPU``.
+
+    `torch._C._ExcludeDispatchKeyGuard`.
+    """
+    import torch
+
+    return _EXCLUDING.get()(torch.DispatchKeySet(getattr(torch.DispatchKey, key)))
