@@ -26,12 +26,12 @@ SAYS = {
     "`torch/__init__.py` asks for `torch._C`.",
     "libraries": "The loader has brought the rest and run their constructors. Python has called "
     "nothing yet, and the operators are registered.",
-    "initModule": "`initModule` has run: `torch._C` exists, and in it the base class of all "
-    "tensors. To make a tensor crashes.",
+    "initModule": "`initModule` has run: `torch._C` exists, and in it the base class of "
+    "tensors. `zeros(2)` crashes.",
     "before_tensor": "Python's half has begun. It is about to derive `Tensor` from the base.",
     "types": "`_initExtension` has put the data types into `torch`.",
-    "class": "`_autograd_init` has handed the finished class `Tensor` to C++. From here on there "
-    "can be a tensor.",
+    "class": "`_autograd_init` has handed the finished class `Tensor` to C++. From here on "
+    "`zeros(2)` makes a tensor.",
     "end": "The end of the import: several hundred modules, and the operators that are defined in "
     "Python.",
 }
@@ -156,7 +156,7 @@ def works_in(state: State) -> dict[str, str]:
     }
     found = {what: "yes" if there else "–" for what, there in told.items()}
     made = {"yes": "yes", "crashes": "crashes"}.get(state.tensor, "–")
-    return {**found, "a tensor": made}
+    return {**found, "zeros(2)": made}
 
 
 def canvas(width: float, height: float) -> Axes:

@@ -243,6 +243,7 @@ attempt("the pointer THPVariableClass", lambda: pointer.value)
 attempt("an object of the base class", C.TensorBase)
 attempt("a data type", lambda: torch.float32)
 attempt("a Python subclass", lambda: type("Mine", (C.TensorBase,), {}).__mro__[1:])
+attempt("the shape of an object of it", lambda: (*type("Mine", (C.TensorBase,), {})(2, 3).shape,))
 kinds = Counter(type(getattr(C, name)).__name__ for name in dir(C))
 print(json.dumps([len(dir(C)), dict(kinds), answers, "numpy" in sys.modules]))
 """
