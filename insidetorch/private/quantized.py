@@ -21,7 +21,9 @@ def choose_parameters(x: Any, *, reduce_range: bool) -> tuple[float, int]:
     return float(scale), int(zero)
 
 
-def compiled_code(model: Any, x: Any, *, freezing: bool) -> tuple[Any, str]:
+def compiled_code(
+    model: Any, x: Any, *, freezing: bool, gradients: bool = False
+) -> tuple[Any, str]:
     """Return what a compiled model gives for `x`, and the code that was generated for it.
 
     `torch._inductor.config.freezing`, `torch._inductor.utils.run_and_get_code`.
@@ -34,7 +36,7 @@ def compiled_code(model: Any, x: Any, *, freezing: bool) -> tuple[Any, str]:
     try:
         torch.compiler.reset()
         # The backend still scripts a part of itself, which is deprecated.
-        with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+        with torch.set_grad_enabled(gradients), warnings.catch_warnings(action="ignore"):
             out, code = _CODE.get()(torch.compile(model), x)
     finally:
         settings.freezing = before

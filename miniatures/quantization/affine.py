@@ -10,14 +10,14 @@ EPS = torch.finfo(torch.float32).eps
 
 
 def affine(low: float, high: float, top: int = 255) -> tuple[float, int]:
-    """Return scale and zero point so that the codes 0 to `top` span the range, and 0 has a code."""
+    """Return scale and zero point: the codes 0 to `top` span the range and 0, which has a code."""
     low, high = min(low, 0.0), max(high, 0.0)
     scale = max((high - low) / top, EPS)
     return scale, min(max(round(-low / scale), 0), top)
 
 
 def symmetric(weight: torch.Tensor) -> torch.Tensor:
-    """Return a scale for each row, so that the codes -128 to 127 hold it and 0 is code 0."""
+    """Return a scale for each row: codes -128 to 127 hold it, to half a step, and 0 is code 0."""
     return (weight.abs().amax(1) / 127.5).clamp(min=EPS)
 
 
