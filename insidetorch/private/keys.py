@@ -25,6 +25,7 @@ _FORCED_SETS = Name("torch._C._ForceDispatchKeyGuard")
 _BELOW_AUTOGRAD = Name("torch._C._AutoDispatchBelowAutograd")
 _BELOW_VIEWS = Name("torch._C._AutoDispatchBelowADInplaceOrView")
 _EXCLUDING = Name("torch._C._ExcludeDispatchKeyGuard")
+_INCLUDING = Name("torch._C._IncludeDispatchKeyGuard")
 _ZERO_TENSOR = Name("torch._efficientzerotensor")
 _FALLBACK_MODE = Name("torch._C._set_autograd_fallback_mode")
 
@@ -145,3 +146,13 @@ def excluding(key: str) -> Any:
     import torch
 
     return _EXCLUDING.get()(torch.DispatchKeySet(getattr(torch.DispatchKey, key)))
+
+
+def including(key: str) -> Any:
+    """Return a context in which this thread includes one more key, such as ``Meta``.
+
+    `torch._C._IncludeDispatchKeyGuard`.
+    """
+    import torch
+
+    return _INCLUDING.get()(getattr(torch.DispatchKey, key))
