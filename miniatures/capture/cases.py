@@ -134,9 +134,14 @@ def _run(function: Function, x: torch.Tensor, grad: bool) -> list[torch.Tensor]:
     return found
 
 
-def outcome(way: str, name: str) -> Outcome:
-    """Capture a program in one way, call what was captured with another input, compare."""
+def outcome(way: str, name: str, again: bool = False) -> Outcome:
+    """Capture a program in one way, call what was captured with another input, compare.
+
+    :param again: call it with the input of the capture, and change nothing in between.
+    """
     program = PROGRAMS[name]
+    if again:
+        program = Program(program.make, program.first, program.first, grad=program.grad)
     module = program.make()
     first = torch.tensor(program.first)
     second = torch.tensor(program.second, dtype=program.kind)

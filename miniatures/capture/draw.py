@@ -71,7 +71,7 @@ def matrix(found: Mapping[str, Mapping[str, Outcome]], **picture: Any) -> Displa
                 warned = "!" if one.detail == "warned" else ""
                 ax.text(left + width * (column + 0.5), y + step / 2 - 0.01, mark + warned,
                         ha="center", va="center", fontsize=11, color=COLOURS[role])  # fmt: skip
-        legend = (("✓ follows", "c"), ("≠ other result", "b"), ("≠! with a warning", "b"),
+        legend = (("✓ follows", "c"), ("≠ otherwise", "b"), ("≠! with a warning", "b"),
                   ("× error", "d"))  # fmt: skip
         for (text, role), x in zip(legend, (0.2, 1.2, 2.45, 4.0), strict=True):
             ax.text(x, -0.17, text, va="center", fontsize=10, color=COLOURS[role])
