@@ -72,7 +72,7 @@ def faked(a: Any, b: Any, result: Any, **picture: Any) -> Display:
             ax.text(x, 2.58, f"{name}: fake, {tensor.device}", ha="center", va="center",
                     fontsize=10)  # fmt: skip
             box(ax, (x, 2.1), (1.8, 0.55), inside(tensor), "e", fontsize=9)
-        box(ax, (2.45, 1.3), (2.9, 0.36), "matmul's meta kernel: sizes only", "d")
+        box(ax, (2.45, 1.3), (2.9, 0.36), "the meta kernel of mm: sizes only", "d")
         box(ax, (2.45, 0.5), (2.4, 0.95), "", "a")
         ax.text(2.45, 0.82, f"a @ b: fake, {result.device}", ha="center", va="center", fontsize=10)
         box(ax, (2.45, 0.35), (2.1, 0.52), inside(result), "e", fontsize=9)
@@ -117,7 +117,7 @@ def sizes(found: Mapping[tuple[int, int], int], **picture: Any) -> Display:
     return figure(
         fig,
         alt=f"A grid of sizes of x and y from 0 to {rows - 1}; each cell has the number of the "
-        f"graph that runs. Two graphs, {most[0]} and {most[1]}, serve all sizes from 2 on, one "
+        f"graph that runs. Two graphs, {most[0]} and {most[1]}, serve the sizes from 2 on, one "
         "for each side of the comparison; sizes 0 and 1 have graphs of their own, "
         f"{len(numbers)} in all.",
         **picture,
