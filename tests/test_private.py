@@ -60,6 +60,7 @@ def test_a_backward_pass_seen_from_inside():
         seen["task"] = private.graph_task_id()
         seen["node"] = private.current_node().name()
         seen["order"] = [node.name().split("::")[-1] for node in private.execution_order()]
+        seen["runs"] = private.will_execute(private.current_node().next_functions[0][0])
         private.queue_callback(lambda: seen.setdefault("grad_at_the_end", x.grad))
 
     root.register_hook(look)
@@ -68,8 +69,15 @@ def test_a_backward_pass_seen_from_inside():
     assert seen["task"] >= 0
     assert private.graph_task_id() == -1
     assert seen["node"] == "SumBackward0"
+    assert seen["runs"]
     assert seen["order"] == ["SumBackward0", "ExpBackward0", "AccumulateGrad"]
     assert torch.equal(seen["grad_at_the_end"], x.grad)
+
+
+def test_the_backward_of_cpp_sums_a_larger_gradient():
+    x = torch.ones(2, requires_grad=True)
+    private.cpp_backward(x.sum(), torch.ones(3))
+    assert torch.equal(x.grad, torch.full((2,), 3.0))
 
 
 def test_what_a_node_tells():

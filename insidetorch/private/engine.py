@@ -13,6 +13,8 @@ _EXECUTION_ORDER = Name("torch._C._current_graph_task_execution_order")
 _KEEP_GRAPH = Name("torch._C._autograd._get_current_graph_task_keep_graph")
 _COMPILED_AUTOGRAD = Name("torch._dynamo.compiled_autograd._enable")
 _QUEUE_CALLBACK = Name("torch.autograd.Variable._execution_engine.queue_callback")
+_WILL_EXECUTE = Name("torch._C._will_engine_execute_node")
+_CPP_BACKWARD = Name("torch.ops.aten._backward.default")
 
 
 def graph_task_id() -> int:
@@ -58,6 +60,24 @@ def keeps_graph() -> bool:
     """
     keeps: bool = _KEEP_GRAPH.get()()
     return keeps
+
+
+def will_execute(node: Any) -> bool:
+    """Tell whether the backward pass that runs on this thread is to run `node`.
+
+    `torch._C._will_engine_execute_node`. It raises outside of a pass, and for a leaf's node in a
+    pass of `torch.autograd.grad` for that leaf.
+    """
+    executes: bool = _WILL_EXECUTE.get()(node)
+    return executes
+
+
+def cpp_backward(root: Any, gradient: Any) -> None:
+    """Run backward from `root` with this first gradient, as `torch::autograd::backward` does.
+
+    `torch.ops.aten._backward.default`, the operator behind `backward` of a tensor in C++.
+    """
+    _CPP_BACKWARD.get()(root, [], gradient)
 
 
 def compiled_pass(backward: Callable[[], object]) -> list[Any]:
