@@ -88,6 +88,28 @@ os._exit(0)  # the engine's thread and the end of Python can race: an abort at e
     return done.stdout.splitlines()
 
 
+def ends(*programs: str) -> list[list[str]]:
+    """Run each program to its end, as a process; return what it printed and, last, how it ended.
+
+    That is ``exit 0``, another code, or a signal. Each is a child of one new process, which has
+    imported PyTorch and sees no GPU.
+    """
+    program = f"""
+import os, sys, torch
+for text in {programs}:
+    child = os.fork()
+    if not child:
+        exec(text)
+        sys.exit()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(f"signal {{-status}}" if status < 0 else f"exit {{status}}", "", sep="\\n", flush=True)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = run(command, env=environment(CUDA_VISIBLE_DEVICES="", TP_SOCKET_IFNAME="lo"))
+    done.check_returncode()
+    return [said.splitlines() for said in done.stdout.split("\n\n") if said]
+
+
 def error_of(call: Callable[[], object]) -> str:
     """Call and return the text of the exception that it raises; empty if it raises none."""
     try:
