@@ -47,7 +47,7 @@ def lanes(
                         edgecolor=COLOURS["pane"], linewidth=0.6)  # fmt: skip
                 if names and long > 2.2 * len(span.name):
                     ax.text(span.start / whole * 100 + long / 2, row, span.name, ha="center",
-                            va="center", fontsize=10, color=COLOURS["pane"])  # fmt: skip
+                            va="center", fontsize=10.5, color=COLOURS["pane"])  # fmt: skip
         ax.set_yticks(
             range(len(order)),
             [f"{title}: {lane}" if title and lane == CPU else lane for title, lane in order],
@@ -58,7 +58,7 @@ def lanes(
         marks = [Patch(facecolor=COLOURS[ROLES[k]], hatch=_SIGNS[k], label=_SAYS[k])
                  for k in ROLES if k in kinds]  # fmt: skip
         ax.legend(handles=marks, loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False,
-                  fontsize=10, handlelength=1.2, columnspacing=0.9)  # fmt: skip
+                  fontsize=10.5, handlelength=1.2, columnspacing=0.9)  # fmt: skip
     return figure(fig, alt=_in_words(runs, until), **picture)
 
 
@@ -114,7 +114,7 @@ def bars(values: Mapping[str, Mapping[str, float]], unit: str, **picture: Any) -
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
         if len(parts) > 1:
-            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=10)
+            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=10.5)
     said = "; ".join(f"{key}: " + ", ".join(f"{part} {value:.3g}" for part, value in each.items())
                      for key, each in values.items())  # fmt: skip
     return figure(fig, alt=f"{unit}. {said}.", **picture)
@@ -142,7 +142,7 @@ def roofline(
         low = min(memory for memory, _ in chips.values()) * across[0] / 1e12
         for name, x in points.items():
             ax.axvline(x, color=COLOURS["line"], linewidth=0.8, linestyle=":")
-            ax.text(x, low * 1.15, name, rotation=90, fontsize=10, ha="right", va="bottom")
+            ax.text(x, low * 1.15, name, rotation=90, fontsize=10.5, ha="right", va="bottom")
         for name, (x, rate) in (measured or {}).items():
             ax.plot(x, rate / 1e12, "o", color=COLOURS["f"], label=f"measured: {name}")
         ax.set(
@@ -153,7 +153,7 @@ def roofline(
             xlim=(across[0], across[-1]),
             ylim=(low, None),
         )
-        ax.legend(loc="upper left", frameon=False, fontsize=10)
+        ax.legend(loc="upper left", frameon=False, fontsize=10.5)
     said = "; ".join(f"{name}: rises with {m / 1e12:.2f} TB/s to {c / 1e12:.0f} TFLOP/s, from "
                      f"{c / m:.0f} FLOP a byte on" for name, (m, c) in chips.items())  # fmt: skip
     at = ", ".join(f"{name} at {x:.2g}" for name, x in points.items())
