@@ -169,7 +169,7 @@ def training(
             seen.mark("backward")
             value.backward()
             del value
-            seen.name([p.grad for p in params], "gradients")
+            seen.name([p.grad for p in params if p.grad is not None], "gradients")
             seen.mark("step")
             updates.step()
             state = [t for each in updates.state.values() for t in each.values()]
