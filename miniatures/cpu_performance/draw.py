@@ -12,7 +12,7 @@ from insidetorch.show.figures import COLOURS, PALETTE, figure, graph, style
 from miniatures.cpu_performance.parallel_for import Chunk
 
 QUESTIONS = {
-    "calls": ("1. Does half the data take\\nas long as all of it?", "yes",
+    "calls": ("1. Many short calls? Or half\\nthe data as slow as all of it?", "yes",
               "you pay for calls", "cpu-calls"),
     "threads": ("2. Is one thread as fast,\\nor faster?", "yes",
                 "threads", "cpu-parallel-for"),
@@ -23,7 +23,7 @@ QUESTIONS = {
     "limit": ("5. Is it near the limit\\nof its bytes?", "yes",
               "fewer passes", "cpu-compile"),
 }  # fmt: skip
-"""Each question, the answer that ends the search, where it leads, and the label there."""
+"""Each question, the answer that leads aside, where it leads, and the label there."""
 
 
 def draw_questions(*, caption: str, name: str, page: str = "cpu-performance.html") -> Display:
