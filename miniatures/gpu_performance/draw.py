@@ -114,7 +114,9 @@ def bars(values: Mapping[str, Mapping[str, float]], unit: str, **picture: Any) -
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)
         if len(parts) > 1:
-            ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=10.5)
+            ax.legend(
+                loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=10.5
+            )
     said = "; ".join(f"{key}: " + ", ".join(f"{part} {value:.3g}" for part, value in each.items())
                      for key, each in values.items())  # fmt: skip
     return figure(fig, alt=f"{unit}. {said}.", **picture)
