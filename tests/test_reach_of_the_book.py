@@ -141,6 +141,20 @@ def test_an_edit_of_what_one_chapter_uses_executes_that_one(book: Book) -> None:
         assert book.differ(Book(with_edited(path, name))) == users
 
 
+@pytest.mark.slow
+def test_a_new_private_name_in_a_subject_executes_nobody(book: Book) -> None:
+    path = ROOT / "insidetorch/private/engine.py"
+    users = book.users("insidetorch.private.engine", "will_execute")
+    assert users and len(book.users("insidetorch.private", "__getattr__")) > len(users)
+    text = path.read_text()
+    added = '\n_ADDED = Name("torch._C._added")\n\n\ndef added() -> object:\n    return _ADDED.get()\n'
+    assert book.differ(Book({path: (text + added).encode()})) == []
+    # One that is used counts for its users, and for nobody else.
+    moved = text.replace('"torch._C._will_engine_execute_node"', '"torch._C._moved"')
+    assert moved != text
+    assert book.differ(Book({path: moved.encode()})) == users
+
+
 def book_text(book: Book, path: Path) -> bool:
     """Tell whether some chapter shows the text of a module's definitions."""
     module = dotted(path)

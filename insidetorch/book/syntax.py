@@ -31,7 +31,7 @@ _PURE = """abs bool bytes chr dict enumerate float frozenset int len list max mi
     ParamSpec NewType namedtuple Counter defaultdict deque OrderedDict ContextVar timedelta Struct
     compile escape count itemgetter attrgetter partial getLogger split rsplit join strip format
     replace keys values items fromkeys with_name with_suffix joinpath resolve absolute lower upper
-    encode decode union intersection splitlines removeprefix removesuffix"""
+    encode decode union intersection splitlines removeprefix removesuffix Name"""
 _INERT_CALLS = frozenset(_PURE.split())
 _HARMLESS = """cache lru_cache cached_property contextmanager asynccontextmanager wraps dataclass
     total_ordering overload final override runtime_checkable no_grad jit property"""
