@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,12 +36,12 @@ class Place:
 
 
 class Places:
-    """Finds the places of labels; each document is read once."""
+    """Finds the places of labels; each document is read and gone through once."""
 
     def __init__(self, app: Sphinx) -> None:
         self._env = app.env
         self._labels = app.env.get_domain("std").anonlabels  # type: ignore[attr-defined]
-        self._read: dict[str, nodes.document] = {}
+        self._read: dict[str, Mapping[str, tuple[str, int]]] = {}
 
     def find(self, label: str) -> Place | None:
         """Return the place of a label, or None if no document has it."""
@@ -48,20 +49,28 @@ class Places:
         if not doc:
             return None
         if doc not in self._read:
-            self._read[doc] = self._env.get_doctree(doc)
-        section = section_at(self._read[doc], anchor)
-        sections = list(self._read[doc].findall(nodes.section))
-        title = next(iter(section.findall(nodes.title))).astext()
-        number = sections.index(section) if section in sections else 0
-        return Place(doc, anchor, self._env.titles[doc].astext(), title, number)
+            self._read[doc] = sections(self._env.get_doctree(doc))
+        page = self._env.titles[doc].astext()
+        title, number = self._read[doc].get(anchor, (page, 0))
+        return Place(doc, anchor, page, title, number)
 
 
-def section_at(document: nodes.document, anchor: str) -> nodes.Element:
-    """Return the section that an anchor names or stands in; the document if it is in none."""
-    found = next((n for n in document.findall(nodes.Element) if anchor in n.get("ids", ())), None)
-    while found is not None and not isinstance(found, nodes.section):
-        found = found.parent
-    return found if found is not None else document
+def sections(document: nodes.document) -> dict[str, tuple[str, int]]:
+    """Return anchor → title and number of the section that it names or stands in, if any.
+
+    :return: sections are counted from the top of the document.
+    """
+    order = {id(section): number for number, section in enumerate(document.findall(nodes.section))}
+    found: dict[str, tuple[str, int]] = {}
+    for node in document.findall(nodes.Element):
+        anchors = [anchor for anchor in node.get("ids", ()) if anchor not in found]
+        section = node if anchors else None
+        while section is not None and not isinstance(section, nodes.section):
+            section = section.parent
+        if section is not None:
+            title = next(iter(section.findall(nodes.title))).astext()
+            found |= dict.fromkeys(anchors, (title, order[id(section)]))
+    return found
 
 
 def in_order(env: BuildEnvironment) -> list[str]:
