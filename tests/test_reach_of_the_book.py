@@ -147,7 +147,9 @@ def test_a_new_private_name_in_a_subject_executes_nobody(book: Book) -> None:
     users = book.users("insidetorch.private.engine", "will_execute")
     assert users and len(book.users("insidetorch.private", "__getattr__")) > len(users)
     text = path.read_text()
-    added = '\n_ADDED = Name("torch._C._added")\n\n\ndef added() -> object:\n    return _ADDED.get()\n'
+    added = (
+        '\n_ADDED = Name("torch._C._added")\n\n\ndef added() -> object:\n    return _ADDED.get()\n'
+    )
     assert book.differ(Book({path: (text + added).encode()})) == []
     # One that is used counts for its users, and for nobody else.
     moved = text.replace('"torch._C._will_engine_execute_node"', '"torch._C._moved"')
