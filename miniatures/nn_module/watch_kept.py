@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 class Keeper(nn.Module):
-    """Holds a tensor in every way there is."""
+    """Holds a tensor in ten ways."""
 
     def __init__(self) -> None:
         super().__init__()
