@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 
 def read(file: str | Path | io.BytesIO) -> Any:
-    """Return what was saved; tensors that shared memory share it again.
+    """Return what was saved; tensors of one storage share it again.
 
     :raises pickle.UnpicklingError: the pickle names something that is not allowed.
     """
