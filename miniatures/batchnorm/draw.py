@@ -77,7 +77,7 @@ def shared(found: Mapping[str, torch.Tensor], **picture: Any) -> Display:
             ax.text(columns / 2, -0.12, "channels", ha="center", fontsize=9, color=COLOURS["soft"])
             ax.text(-0.12, rows / 2, "rows", ha="right", va="center", rotation=90, fontsize=9,
                     color=COLOURS["soft"])  # fmt: skip
-        fig.tight_layout(pad=0.3)
+        fig.set_layout_engine("tight", pad=0.3)
     told = "; ".join(f"{name}: {int(reads.sum())}" for name, reads in found.items())
     return figure(
         fig,
@@ -137,7 +137,7 @@ def jacobians(found: Mapping[str, torch.Tensor], **picture: Any) -> Display:
                         )
                     )  # fmt: skip
         axes[0].set_ylabel("of the output of row")
-        fig.tight_layout(pad=0.3)
+        fig.set_layout_engine("tight", pad=0.3)
     told = "; ".join(f"{name}: {int((values != 0).sum())}" for name, values in found.items())
     return figure(
         fig,
