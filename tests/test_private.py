@@ -80,6 +80,11 @@ def test_the_backward_of_cpp_sums_a_larger_gradient():
     assert torch.equal(x.grad, torch.full((2,), 3.0))
 
 
+def test_the_attention_of_the_cpu_returns_a_result_of_the_shape_of_the_query():
+    heads = torch.ones(1, 2, 4, 8)
+    assert private.cpu_flash_attention(heads, heads, heads, 0.0)[0].shape == heads.shape
+
+
 def test_what_a_node_tells():
     x = torch.ones(2, 3, requires_grad=True)
     y = x.exp()
