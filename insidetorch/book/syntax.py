@@ -26,6 +26,7 @@ _IMPORT = re.compile(
     r"(?:^|;)[ \t]*((?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+[\w.*][^\n;]*)", re.MULTILINE
 )
 # Calls without effect: an assignment of such a value counts only where its name is read.
+# (`Name`, a private name of PyTorch, notes itself in a list, of which no output depends.)
 _PURE = """abs bool bytes chr dict enumerate float frozenset int len list max min object ord range
     repr reversed round set sorted str sum tuple zip Path PurePosixPath Fraction Decimal TypeVar
     ParamSpec NewType namedtuple Counter defaultdict deque OrderedDict ContextVar timedelta Struct

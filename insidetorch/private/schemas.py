@@ -1,4 +1,4 @@
-"""What an operator's schema says of its arguments and results, and one operator."""
+"""What an operator's schema says of its arguments and results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from insidetorch.private.name import Name
 
 _SCHEMA = Name("torch.ops.aten.mul.Tensor._schema")
 _PARSE = Name("torch._C.parse_schema")
-_CPU_FLASH = Name("torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default")
 
 
 def operator_arguments(operator: Any) -> dict[str, Any]:
@@ -42,12 +41,3 @@ def parsed_schema(text: str) -> Any:
     `torch._C.parse_schema`.
     """
     return _PARSE.get()(text)
-
-
-def cpu_flash_attention(query: Any, key: Any, value: Any, dropout: float) -> tuple[Any, Any]:
-    """Call the attention that has a kernel for the CPU and a shape rule, and return both results.
-
-    `torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default`.
-    """
-    result: tuple[Any, Any] = _CPU_FLASH.get()(query, key, value, dropout)
-    return result
