@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny_book import PACKAGE, TinyBook
+from tiny_book import PACKAGE, REPOSITORY, TinyBook
 
 from insidetorch.book.address import Address, address
 from insidetorch.book.project import open_project
@@ -295,6 +297,16 @@ def test_a_site_with_an_address_has_a_map_cards_and_a_page_for_lost_readers(
     (tmp_path / "pyproject.toml").write_text(PACKAGE)
     (tmp_path / "tinytools").mkdir()
     (tmp_path / "tinytools/__init__.py").write_text("")
+    # The site is set up as this book's is, apart from its extension and what that serves.
+    shutil.copytree(REPOSITORY / "book/_static", tmp_path / "book/_static")
+    config = yaml.safe_load((REPOSITORY / "_config.yml").read_text())
+    del config["bibtex_bibfiles"]
+    config["sphinx"]["extra_extensions"].remove("insidetorch.site")
+    settings = config["sphinx"]["config"]
+    for name in ("html_math_renderer", "bibtex_cite_id", "bibtex_reference_style"):
+        del settings[name]
+    settings["include_patterns"].append("index.md")
+    (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
     status, said = book.build(BOOK_ADDRESS="https://o.example/r", GITHUB_REPOSITORY="o/r")
     assert status == 0, said
     assert not _at_work(tmp_path), "the map of the site starts a process, which must end"
@@ -303,7 +315,8 @@ def test_a_site_with_an_address_has_a_map_cards_and_a_page_for_lost_readers(
     page = (html / "notebooks/one.html").read_text()
     assert '<link rel="canonical" href="https://o.example/r/notebooks/one.html"' in page
     assert 'property="og:image"' in page and 'property="og:title"' in page
-    assert "/r/_static/" in (html / "404.html").read_text()
+    sheets = re.findall(r'href="/r/(_static/[^"]+\.css)', (html / "404.html").read_text())
+    assert sheets and all((html / sheet).stat().st_size > 100 for sheet in sheets)
     config = yaml.safe_load((tmp_path / "_build/stage/_config.yml").read_text())
     assert config["html"]["baseurl"] == "https://o.example/r/"
     given = json.loads((html / "_sources/notebooks/one.ipynb").read_text())

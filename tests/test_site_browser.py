@@ -24,6 +24,8 @@ from insidetorch.publish.two_layers import parts
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+# Of a list, whose entries one template makes, axe judges the first; of a chapter, all.
+REST_OF_LISTS = "article :nth-of-type(n+16)"
 HANGS = 120_000  # milliseconds; what takes so long will not end
 
 
@@ -127,7 +129,10 @@ def test_a_page(doc: str, browser: Browser, address: str, tmp_path: Path) -> Non
         page = context.new_page()
         troubles = watch(page)
         page.goto(f"{address}/{doc}.html", wait_until="load")
-        found += head_of(page, doc) + too_wide(page) + inaccessible(page, "light")
+        found += head_of(page, doc) + too_wide(page)
+        if doc not in CHAPTERS:
+            page.evaluate(f"document.querySelectorAll('{REST_OF_LISTS}').forEach(e => e.remove())")
+        found += inaccessible(page, "light")
         page.emulate_media(color_scheme="dark")
         found += inaccessible(page, "dark")
         if doc in CHAPTERS:
@@ -173,7 +178,8 @@ def inaccessible(page: Page, theme: str) -> list[str]:
     # Colours fade in; they are judged when they have arrived.
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
     page.wait_for_function("document.getAnimations().every(a => a.playState !== 'running')")
-    options = {} if theme == "light" else {"runOnly": ["color-contrast"]}
+    options: dict[str, Any] = {} if theme == "light" else {"runOnly": ["color-contrast"]}
+    options |= {"resultTypes": ["violations"], "selectors": False}  # no list of all that is well
     report = Axe().run(page, options=options).response
     assert report["passes"]
     return [

@@ -13,7 +13,9 @@ import pytest
 from bs4 import BeautifulSoup
 from built_site import DOCUMENTS, ROOT
 
-pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.usefixtures("site")]
+# Rendered once more, whole; a small book with this one's settings is at each change (test_readers).
+pytestmark = [pytest.mark.site, pytest.mark.slow, pytest.mark.weekly]
+pytestmark += [pytest.mark.usefixtures("site")]
 
 ADDRESS = "https://o.example/r"
 PARTS = ["book", "data", "insidetorch", "miniatures", "notebooks", "recordings"]
