@@ -88,6 +88,32 @@ def comes_late(share: bool) -> list[str]:
     return raised
 
 
+def ports_of_rounds(share: bool) -> list[int]:
+    """Let one node meet alone, twice, and return the port that its ranks would get each time.
+
+    :param share: whether the agent's store is also that of the ranks, as by default.
+    """
+    import torch.distributed as dist
+    from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
+    from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler
+
+    store, name = dist.HashStore(), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # type: ignore[attr-defined]
+    backend = C10dRendezvousBackend(store, "job")
+    node = DynamicRendezvousHandler.from_backend(
+        "job", store, backend, 1, 1, local_addr="127.0.0.1"
+    )
+    before = os.environ.get(name)
+    os.environ[name] = "0" if share else "1"
+    try:
+        rounds = [node.next_rendezvous() for _ in range(2)]
+        return [one.bootstrap_store_info.master_port for one in rounds]
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+        node.shutdown()
+
+
 class Job:
     """Agents of torchrun on this machine, and what their workers noted.
 
