@@ -35,6 +35,10 @@ def load():
 def save(step):
     (folder / "new").write_text(str(step))
     (folder / "new").rename(folder / "saved")  # whole, or not at all
+def meet(step):
+    (folder / f"{tries} {step} {rank}").touch()
+    others = [folder / f"{tries} {step} {one}" for one in range(int(env["WORLD_SIZE"]))]
+    while not all(other.exists() for other in others): time.sleep(0.05)
 """
 
 
@@ -118,7 +122,8 @@ class Job:
     """Agents of torchrun on this machine, and what their workers noted.
 
     :param script: a worker. Before it stand lines that define `rank`, `tries` (how often it was
-        restarted), `folder`, `load` and `save` (of a step), and `note`, which writes to the log.
+        restarted), `folder`, `load` and `save` (of a step), `meet`, which waits at a step until
+        all ranks are there, and `note`, which writes to the log.
     """
 
     def __init__(self, script: str) -> None:
