@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from insidetorch.private.name import Name, a_tensor
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import torch
 
 
@@ -28,6 +30,7 @@ _INPUT_METADATA = Name("torch.autograd.graph.Node._input_metadata", _node)
 _VERSION = Name("torch.Tensor._version", a_tensor)
 _IS_VIEW = Name("torch.Tensor._is_view", a_tensor)
 _VALUES = Name("torch.Tensor._values", _sparse)
+_ORIGINAL_VIEWS = Name("torch.autograd._force_original_view_tracking")
 
 
 def sequence_nr(node: Any) -> int | None:
@@ -83,3 +86,12 @@ def sparse_values(tensor: torch.Tensor) -> torch.Tensor:
     """
     values: torch.Tensor = _VALUES.of(tensor)()
     return values
+
+
+def original_views() -> AbstractContextManager[Any]:
+    """Return a mode in which the node of a view keeps its name after a write into the base.
+
+    `torch.autograd._force_original_view_tracking(True)`.
+    """
+    mode: AbstractContextManager[Any] = _ORIGINAL_VIEWS.get()(True)
+    return mode
