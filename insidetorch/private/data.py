@@ -10,6 +10,7 @@ from insidetorch.private.name import Name
 _ITERATOR = "torch.utils.data.dataloader._MultiProcessingDataLoaderIter"
 _TRY_GET = Name(f"{_ITERATOR}._try_get_data")
 _TRY_PUT = Name(f"{_ITERATOR}._try_put_index")
+_PIN = Name("torch.utils.data._utils.pin_memory.pin_memory")
 
 
 def watch_pass(
@@ -36,3 +37,12 @@ def watch_pass(
         asked()
 
     iterator._try_get_data, iterator._try_put_index = watched_get, watched_put
+
+
+def pinned_batch(batch: Any) -> Any:
+    """Return what the loader's thread makes of a batch when it pins.
+
+    `torch.utils.data._utils.pin_memory.pin_memory`, which calls ``pin_memory()`` of what has it and
+    walks through containers.
+    """
+    return _PIN.get()(batch)
