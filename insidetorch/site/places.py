@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -35,13 +36,18 @@ class Place:
     number: int
 
 
+_Sections = Mapping[str, tuple[str, int]]
+# What a build has read, by document.
+_READ: WeakKeyDictionary[Sphinx, dict[str, _Sections]] = WeakKeyDictionary()
+
+
 class Places:
-    """Finds the places of labels; each document is read and gone through once."""
+    """Finds the places of labels; of one build each document is read and gone through once."""
 
     def __init__(self, app: Sphinx) -> None:
         self._env = app.env
         self._labels = app.env.get_domain("std").anonlabels  # type: ignore[attr-defined]
-        self._read: dict[str, Mapping[str, tuple[str, int]]] = {}
+        self._read = _READ.setdefault(app, {})
 
     def find(self, label: str) -> Place | None:
         """Return the place of a label, or None if no document has it."""
@@ -55,7 +61,7 @@ class Places:
         return Place(doc, anchor, page, title, number)
 
 
-def sections(document: nodes.document) -> dict[str, tuple[str, int]]:
+def sections(document: nodes.document) -> _Sections:
     """Return anchor → title and number of the section that it names or stands in, if any.
 
     :return: sections are counted from the top of the document.
