@@ -17,6 +17,7 @@ from miniatures.one_call import arguments as onecall_args
 from miniatures.one_call import call as onecall
 from miniatures.one_call import recorded_steps as onecall_recorded
 from miniatures.one_call import rules as onecall_rules
+from miniatures.one_call import watch_steps as onecall_steps
 from miniatures.one_call.arguments import Signature, choose
 from miniatures.one_call.cases import FUNCTIONS, mine, overloads, promoted, random_call, theirs
 from miniatures.one_call.cases_stepped import CALLS, FORCED, KERNEL, SETUP, WIDE_CALLS
@@ -210,7 +211,7 @@ def test_without_ptrace_a_recording_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
+    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
     traces = steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
     assert "A recording instead: torch 2.13.0" in capsys.readouterr().out
     assert len(traces) == len(CALLS)
@@ -220,7 +221,7 @@ def test_without_ptrace_a_recording_is_shown(
     assert len(forced) == len(WIDE_CALLS)
     with pytest.raises(BookError, match="there is no recording"):
         steps("pass")
-    monkeypatch.setattr(onecall_recorded, "_release", lambda: "0.0")
+    monkeypatch.setattr(onecall_recorded, "release", lambda: "0.0")
     with pytest.raises(BookError, match="with torch 0"):
         steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
 
@@ -229,10 +230,37 @@ def test_a_processor_without_the_widest_set_shows_a_recording(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
+    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
     wide = {"ATEN_CPU_CAPABILITY": "avx512"}
     steps(*WIDE_CALLS.values(), setup=SETUP + FORCED, decode=KERNEL, environment=wide)
     assert "this processor has no AVX-512" in capsys.readouterr().out
+
+
+def test_what_was_neither_run_nor_recorded_is_said_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only where the caller allows it; a failing statement is never passed over."""
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    monkeypatch.setattr(onecall_recorded, "release", lambda: "0.0")
+    wide = {"ATEN_CPU_CAPABILITY": "avx512"}
+    asked: Any = {"setup": SETUP + FORCED, "decode": KERNEL, "environment": wide}
+    assert steps(*WIDE_CALLS.values(), **asked, optional=True) == []
+    assert capsys.readouterr().out == (
+        "Not shown here: the calls were not run (this processor has no AVX-512), and there is no "
+        "recording of them with torch 0.0.\n"
+    )
+    with pytest.raises(BookError, match=r"with torch 0\.0: use Linux"):
+        steps(*WIDE_CALLS.values(), **asked)
+    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
+    assert len(steps(*WIDE_CALLS.values(), **asked, optional=True)) == len(WIDE_CALLS)
+    assert "A recording instead: torch 2.13.0" in capsys.readouterr().out
+
+    def fail(*_: object) -> None:
+        raise BookError("NameError")
+
+    monkeypatch.setattr(onecall_steps, "stepped", fail)
+    with pytest.raises(BookError, match="NameError"):
+        steps(*WIDE_CALLS.values(), **asked, optional=True)
 
 
 def test_a_type_that_is_not_known_is_named() -> None:
