@@ -32,6 +32,7 @@ from miniatures.one_call.watch_steps import (
     spans,
     steps,
 )
+from miniatures.one_call.watch_wide import steps_or_why
 
 SIGNATURES = {
     "add": [
@@ -211,7 +212,7 @@ def test_without_ptrace_a_recording_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
     traces = steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
     assert "A recording instead: torch 2.13.0" in capsys.readouterr().out
     assert len(traces) == len(CALLS)
@@ -221,7 +222,7 @@ def test_without_ptrace_a_recording_is_shown(
     assert len(forced) == len(WIDE_CALLS)
     with pytest.raises(BookError, match="there is no recording"):
         steps("pass")
-    monkeypatch.setattr(onecall_recorded, "release", lambda: "0.0")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "0.0")
     with pytest.raises(BookError, match="with torch 0"):
         steps(*CALLS.values(), setup=SETUP, decode=KERNEL)
 
@@ -230,7 +231,7 @@ def test_a_processor_without_the_widest_set_shows_a_recording(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
     wide = {"ATEN_CPU_CAPABILITY": "avx512"}
     steps(*WIDE_CALLS.values(), setup=SETUP + FORCED, decode=KERNEL, environment=wide)
     assert "this processor has no AVX-512" in capsys.readouterr().out
@@ -239,20 +240,21 @@ def test_a_processor_without_the_widest_set_shows_a_recording(
 def test_what_was_neither_run_nor_recorded_is_said_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only where the caller allows it; a failing statement is never passed over."""
+    """A statement that fails is never passed over."""
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    monkeypatch.setattr(onecall_recorded, "release", lambda: "0.0")
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.99.0")
+    monkeypatch.setattr(torch, "__version__", "2.99.0+cpu")
     wide = {"ATEN_CPU_CAPABILITY": "avx512"}
     asked: Any = {"setup": SETUP + FORCED, "decode": KERNEL, "environment": wide}
-    assert steps(*WIDE_CALLS.values(), **asked, optional=True) == []
+    assert steps_or_why(*WIDE_CALLS.values(), **asked) == []
     assert capsys.readouterr().out == (
         "Not shown here: the calls were not run (this processor has no AVX-512), and there is no "
-        "recording of them with torch 0.0.\n"
+        "recording of them with torch 2.99.0.\n"
     )
-    with pytest.raises(BookError, match=r"with torch 0\.0: use Linux"):
+    with pytest.raises(BookError, match=r"recording of them with torch 2\.99\.0: use Linux"):
         steps(*WIDE_CALLS.values(), **asked)
-    monkeypatch.setattr(onecall_recorded, "release", lambda: "2.13.0")
-    assert len(steps(*WIDE_CALLS.values(), **asked, optional=True)) == len(WIDE_CALLS)
+    monkeypatch.setattr(onecall_recorded, "_release", lambda: "2.13.0")
+    assert len(steps_or_why(*WIDE_CALLS.values(), **asked)) == len(WIDE_CALLS)
     assert "A recording instead: torch 2.13.0" in capsys.readouterr().out
 
     def fail(*_: object) -> None:
@@ -260,7 +262,7 @@ def test_what_was_neither_run_nor_recorded_is_said_and_not_shown(
 
     monkeypatch.setattr(onecall_steps, "stepped", fail)
     with pytest.raises(BookError, match="NameError"):
-        steps(*WIDE_CALLS.values(), **asked, optional=True)
+        steps_or_why(*WIDE_CALLS.values(), **asked)
 
 
 def test_a_type_that_is_not_known_is_named() -> None:

@@ -22,7 +22,7 @@ import torch
 from insidetorch.errors import BookError
 from insidetorch.private.symbols import symbolize
 from insidetorch.watch.frames import native_frame
-from miniatures.one_call import recorded_steps
+from miniatures.one_call.recorded_steps import replay
 
 TRACE_ME, GO_ON, KILL, ONE_STEP, READ_REGISTERS, GENERAL = 0, 7, 8, 9, 0x4204, 1
 """Requests of Linux's system call ptrace, and the set of registers to read."""
@@ -133,7 +133,6 @@ def steps(
     setup: str = "",
     decode: str = "",
     environment: Mapping[str, str] | None = None,
-    optional: bool = False,
 ) -> list[list[Step]]:
     """Run statements one after the other, one machine instruction at a time; one list for each.
 
@@ -145,30 +144,14 @@ def steps(
     :param setup: run once before.
     :param decode: functions whose name matches this regular expression are disassembled.
     :param environment: variables set for the process.
-    :param optional: where they can be neither stepped through nor replayed, print that nothing is
-        shown, and why, and return no traces.
-    :raises BookError: the statements fail, or they are not optional and the system does not let a
-        process be stepped and there is no recording of them; if there is one, a line is printed
-        that says so.
+    :raises BookError: the statements fail, or the system does not let a process be stepped and
+        there is no recording of them; if there is one, a line is printed that says so.
     """
     asked = request(*statements, setup=setup, decode=decode)
     try:
         told = stepped(asked, environment)
     except CannotStep as problem:
-        replayed = recorded_steps.replay(asked, environment, str(problem))
-        if replayed is None:
-            missing = f"no recording of them with torch {recorded_steps.release()}"
-            if optional:
-                print(
-                    f"Not shown here: the calls were not run ({problem}), and there is {missing}."
-                )
-                return []
-            raise BookError(
-                f"The statements could not be stepped through ({problem}), and there is {missing}: "
-                "use Linux on x86-64 or 64-bit Arm; in a container, allow ptrace with "
-                "--cap-add=SYS_PTRACE."
-            ) from problem
-        told = replayed
+        told = replay(asked, environment, str(problem))
     kinds = [Step(*kind) for kind in told["kinds"]]
     return [[kinds[number] for number in trace] for trace in told["traces"]]
 
