@@ -24,7 +24,7 @@ from insidetorch.publish.two_layers import parts
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-# Of a list, whose entries one template makes, axe judges the first; of a chapter, all.
+# Of a list, whose entries one template makes, axe judges the first, and weekly all.
 REST_OF_LISTS = "article :nth-of-type(n+16)"
 HANGS = 120_000  # milliseconds; what takes so long will not end
 
@@ -154,6 +154,19 @@ def test_a_page(doc: str, browser: Browser, address: str, tmp_path: Path) -> Non
             found += [f"on a phone, {trouble}" for trouble in missed(page) + sideways(page)]
         found += [f"as a file, {trouble}" for trouble in troubles]
     assert not found, f"{doc}:\n" + "\n".join(found)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("doc", spread([doc for doc in DOCUMENTS if doc not in CHAPTERS]))
+def test_axe_finds_nothing_in_the_rest_of_a_list(
+    doc: str, context: BrowserContext, address: str
+) -> None:
+    context.set_default_timeout(HANGS)
+    page = context.new_page()
+    page.goto(f"{address}/{doc}.html", wait_until="load")
+    found = inaccessible(page, "light")
+    page.emulate_media(color_scheme="dark")
+    assert found + inaccessible(page, "dark") == []
 
 
 def head_of(page: Page, doc: str) -> list[str]:

@@ -10,11 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 from insidetorch.processes import environment
@@ -41,6 +42,11 @@ def meet(step):
     others = [folder / f"{tries} {step} {one}" for one in range(int(env["WORLD_SIZE"]))]
     while not all(other.exists() for other in others): time.sleep(0.05)
 """
+
+
+def _sharing(share: bool) -> AbstractContextManager[object]:
+    """Set for a while whether the ranks' store is the agent's."""
+    return patch.dict(os.environ, TORCH_DISABLE_SHARE_RDZV_TCP_STORE=str(int(not share)))
 
 
 def comes_late(share: bool) -> list[str]:
@@ -72,22 +78,18 @@ def comes_late(share: bool) -> list[str]:
         except Exception as error:
             raised[number] = f"{type(error).__name__}: {error}"
 
-    name = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
-    before, nodes, raised = os.environ.get(name), [node(), node()], ["", ""]
-    os.environ[name] = "0" if share else "1"
+    nodes, raised = [node(), node()], ["", ""]
     try:
-        nodes[0].next_rendezvous()
-        threads = [threading.Thread(target=again, args=(number,)) for number in (1, 0)]
-        threads[0].start()
-        while not nodes[0].num_nodes_waiting():
-            time.sleep(0.1)
-        threads[1].start()
-        for thread in threads:
-            thread.join()
+        with _sharing(share):
+            nodes[0].next_rendezvous()
+            threads = [threading.Thread(target=again, args=(number,)) for number in (1, 0)]
+            threads[0].start()
+            while not nodes[0].num_nodes_waiting():
+                time.sleep(0.1)
+            threads[1].start()
+            for thread in threads:
+                thread.join()
     finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
         for one in nodes:
             one.shutdown()
     return raised
@@ -102,20 +104,16 @@ def ports_of_rounds(share: bool) -> list[int]:
     from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
     from torch.distributed.elastic.rendezvous.dynamic_rendezvous import DynamicRendezvousHandler
 
-    store, name = dist.HashStore(), "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # type: ignore[attr-defined]
+    store = dist.HashStore()  # type: ignore[attr-defined]
     backend = C10dRendezvousBackend(store, "job")
     node = DynamicRendezvousHandler.from_backend(
         "job", store, backend, 1, 1, local_addr="127.0.0.1"
     )
-    before = os.environ.get(name)
-    os.environ[name] = "0" if share else "1"
     try:
-        rounds = [node.next_rendezvous() for _ in range(2)]
+        with _sharing(share):
+            rounds = [node.next_rendezvous() for _ in range(2)]
         return [one.bootstrap_store_info.master_port for one in rounds]
     finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
         node.shutdown()
 
 
