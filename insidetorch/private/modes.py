@@ -10,6 +10,8 @@ _DISPATCH_MODE = Name("torch.utils._python_dispatch.TorchDispatchMode")
 _FAKE_TENSOR_MODE = Name("torch._subclasses.fake_tensor.FakeTensorMode")
 _DETECT = Name("torch._guards.detect_fake_mode")
 _DEBUG_MODE = Name("torch.utils._debug_mode.DebugMode")
+_POP_ONE = Name("torch.utils._python_dispatch._pop_mode_temporarily")
+_POP_ALL = Name("torch.utils._python_dispatch._disable_current_modes")
 
 
 def dispatch_mode() -> Any:
@@ -18,6 +20,14 @@ def dispatch_mode() -> Any:
     It lives in `torch.utils._python_dispatch`, a private module around a documented class.
     """
     return _DISPATCH_MODE.get()
+
+
+def modes_off(innermost: bool) -> Any:
+    """Return a context without the innermost dispatch mode of the thread, or without any.
+
+    `_pop_mode_temporarily` and `_disable_current_modes` of `torch.utils._python_dispatch`.
+    """
+    return (_POP_ONE if innermost else _POP_ALL).get()()
 
 
 def debug_mode(**options: Any) -> Any:
