@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +32,14 @@ def torch_folder() -> Path:
     return Path(spec.origin).parent
 
 
+def _source(program: str) -> str:
+    return f"TORCH = {str(torch_folder())!r}\n{program}"
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    return processes.environment(CUDA_VISIBLE_DEVICES="") | dict(more)
+
+
 def run(program: str, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a new Python process that sees no GPU.
 
@@ -38,11 +48,8 @@ def run(program: str, *options: str, **env: str) -> subprocess.CompletedProcess[
     :param env: more environment variables.
     :raises BookError: if the program fails.
     """
-    source = f"TORCH = {str(torch_folder())!r}\n{program}"
-    done = processes.run(
-        [sys.executable, *options, "-W", "ignore", "-c", source],
-        env=processes.environment(CUDA_VISIBLE_DEVICES="") | env,
-    )
+    command = [sys.executable, *options, "-W", "ignore", "-c", _source(program)]
+    done = processes.run(command, env=_environment(env))
     if done.returncode:
         said = processes.last_line(done.stderr or f"exit status {done.returncode}")
         raise BookError(f"a program of this chapter failed ({said}): run it by itself.")
@@ -54,36 +61,84 @@ def fresh(program: str, **env: str) -> Any:
     return json.loads(run(program, **env).stdout.splitlines()[-1])
 
 
-_EACH = """
-import contextlib, io, json, os, signal, sys, torch
-children = []
-for program in PROGRAMS:
+_SERVER = """
+import contextlib, io, json, os, sys, torch
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what a program writes by itself is no answer
+def child_of(program):
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            exec(program, {})
-        with os.fdopen(writer, "w") as pipe:
-            pipe.write(said.getvalue())
-        os._exit(0)
+        try:
+            with contextlib.redirect_stdout(said):
+                exec(program, {"TORCH": TORCH})
+            with os.fdopen(writer, "w") as pipe:
+                pipe.write(said.getvalue())
+        finally:
+            os._exit(0)
     os.close(writer)
-    children.append((child, reader))
-for child, reader in children:
-    with os.fdopen(reader) as pipe:
-        lines = pipe.read().splitlines()
-    os.waitpid(child, 0)
-    print(lines[-1] if lines else "null", flush=True)
+    return child, reader
+for programs in sys.stdin:
+    found = []
+    for child, reader in [child_of(program) for program in json.loads(programs)]:
+        with os.fdopen(reader) as pipe:
+            lines = pipe.read().splitlines()
+        os.waitpid(child, 0)
+        found.append(json.loads(lines[-1]) if lines else None)
+    print(json.dumps(found), file=answers, flush=True)
 """
 
 
+class _Server:
+    """A process that has imported torch and runs programs in forked children of it."""
+
+    def __init__(self, **env: str) -> None:
+        command = [sys.executable, "-W", "ignore", "-c", _source(_SERVER)]
+        self._process = subprocess.Popen(
+            command, env=_environment(env), encoding="utf-8",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def ask(self, programs: Collection[str]) -> list[Any]:
+        """Run programs, all at once, and return of each the last line that it printed."""
+        questions, answers = self._process.stdin, self._process.stdout
+        if questions is None or answers is None:
+            raise BookError("a program of this chapter has no pipes: this is a bug, report it.")
+        questions.write(json.dumps(list(programs)) + "\n")
+        questions.flush()
+        answer = answers.readline()
+        if not answer:
+            raise BookError("`import torch` failed in a new process: run it by itself.")
+        found: list[Any] = json.loads(answer)
+        return found
+
+    def end(self) -> None:
+        """Let it end: nobody asks any more."""
+        self._process.communicate()
+
+
+@cache
+def _shared() -> _Server:
+    server = _Server()
+    atexit.register(server.end)
+    return server
+
+
 def each_after_import(*programs: str, **env: str) -> list[Any]:
-    """Import torch in one new process and run each program in a forked child of it, all at once.
+    """Run each program in a forked child of a process that has imported torch, all at once.
+
+    Calls without variables share that process, so that torch is imported once for all.
 
     :return: of each the last line that it prints, read as JSON.
     """
-    lines = run(f"PROGRAMS = {list(programs)!r}\n{_EACH}", **env).stdout.splitlines()
-    return [json.loads(line) for line in lines[-len(programs) :]]
+    if not env:
+        return _shared().ask(programs)
+    server = _Server(**env)
+    try:
+        return server.ask(programs)
+    finally:
+        server.end()
 
 
 def together(*looks: Callable[[], T]) -> list[T]:
@@ -416,5 +471,5 @@ def fork_marks() -> tuple[list[Any], list[Any], bool]:
     :return: for both children, whether they were marked and what a CUDA tensor gave; and whether
         the parent is marked.
     """
-    before, after, parent = fresh(HANDLER + _FORK)
+    ((before, after, parent),) = each_after_import(HANDLER + _FORK)
     return before, after, parent
