@@ -158,7 +158,7 @@ def test_lists_change_as_they_do_in_python() -> None:
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(1000, 1008), pytest.param(range(PROGRAMS), marks=pytest.mark.slow)],
+    [range(1000, 1008), pytest.param(range(PROGRAMS), marks=pytest.mark.weekly)],
     ids=["some", "many"],
 )
 def test_random_programs_agree_and_have_all_traits(seeds: range) -> None:
