@@ -137,7 +137,7 @@ def test_a_page(doc: str, browser: Browser, address: str, tmp_path: Path) -> Non
         page.emulate_media(color_scheme="dark")
         found += inaccessible(page, "dark")
         if doc in CHAPTERS:
-            found += folded_for_ever(page) + not_downloaded(page, tmp_path)
+            found += folded_for_ever(page) + not_downloaded(page, tmp_path) + cut_off(page)
         found += [f"by HTTP, {trouble}" for trouble in troubles]
     options: Any = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
     with closing(browser.new_context(**options)) as context:
@@ -234,6 +234,22 @@ def not_downloaded(page: Page, folder: Path) -> list[str]:
     nbformat.validate(notebook)
     sound = wheel.endswith(".whl") and any(cell.get("outputs") for cell in notebook.cells)
     return [] if sound else [f"{path.name} is offered, no notebook with outputs and a wheel"]
+
+
+def cut_off(page: Page) -> list[str]:
+    """Return the words of pictures that reach out of their picture, folded ones too."""
+    page.evaluate("document.querySelectorAll('article details').forEach(d => { d.open = true; })")
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('article svg')].flatMap(svg => {
+          const box = svg.getBoundingClientRect();
+          const out = ({left, right, top, bottom, width}) => width && (left < box.left - 3
+            || right > box.right + 3 || top < box.top - 3 || bottom > box.bottom + 3);
+          return box.width < 60 ? [] : [...svg.querySelectorAll('text')]
+            .filter(text => out(text.getBoundingClientRect()))
+            .map(text => `a picture cuts off "${text.textContent.trim()}"`);
+        })"""
+    )
+    return found
 
 
 def sideways(page: Page) -> list[str]:

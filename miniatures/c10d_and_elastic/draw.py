@@ -223,6 +223,7 @@ def cost(points: Mapping[str, Sequence[tuple[int, float]]], **picture: Any) -> D
         fig, ax = plt.subplots(figsize=(WIDE, 3.1))
         for (name, measured), mark in zip(points.items(), "os^D", strict=False):
             ax.loglog(*zip(*measured, strict=True), marker=mark, label=name, ms=5)
+        ax.minorticks_off()
         ax.set(xlabel="bytes of the tensor", ylabel="seconds")
         ax.legend()
     told = "; ".join(

@@ -10,6 +10,7 @@ from insidetorch.show.figures import COLOURS, figure, style
 from miniatures.caching_allocator.allocator import Allocator, Block, MiB
 
 Names = Mapping[int, str]
+LEGEND = {"ncols": 3, "frameon": False, "fontsize": 10, "handlelength": 1.0, "columnspacing": 0.9}
 
 
 def memory(
@@ -182,7 +183,7 @@ def over_time(
             ax.axvline(at, color=COLOURS["line"], linewidth=0.8)
             ax.text(at, top * 1.03, name, fontsize=10, color=COLOURS["soft"])
         ax.set(xlabel="allocations and releases", ylabel="MiB", ylim=(0, top * 1.12))
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=3, frameon=False, fontsize=10)
+        fig.legend(loc="outside lower left", **LEGEND)
     peaks = [f"{kind} up to {max(sizes) / MiB:.0f} MiB" for kind, sizes in alive.items()]
     return figure(fig, alt=f"Memory of one training step: {', '.join(peaks)}.", **picture)
 
@@ -210,7 +211,7 @@ def stacked(rows: Mapping[str, Mapping[str, float]], **picture: Any) -> Display:
         ax.set_yticks(range(len(rows)), list(rows))
         ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="MiB")
         ax.grid(visible=False)
-        ax.legend(loc="lower left", bbox_to_anchor=(-0.2, 1), ncols=3, frameon=False, fontsize=10)
+        fig.legend(loc="outside upper left", **LEGEND)
     said = [
         f"{name}: " + ", ".join(f"{part} {size:g} MiB" for part, size in parts.items())
         for name, parts in rows.items()

@@ -188,7 +188,7 @@ def files(found: Mapping[str, Mapping[str, int]], **picture: Any) -> Display:
         most = max(size for _, _, size in rows)
         ax.set(xscale="log", xlim=(1, most * 60), ylim=(y - 0.4, -0.7))
         ax.set_yticks([at for at, _ in ticks], [use for _, use in ticks], fontsize=10)
-        ax.set_xlabel("bytes; each line is a hundred times the one before")
+        ax.set_xlabel("bytes; from line to line a hundredfold")
         ax.grid(axis="y", visible=False)
     alt = ". ".join(
         f"{file}: " + ", ".join(f"{use} {size:,} bytes" for use, size in parts.items())
