@@ -1,5 +1,7 @@
 """Types that scripting knows and does not know: enums need a file, as their source is read."""
 
+# mypy: disable-error-code="empty-body"
+
 from enum import Enum
 
 import torch
@@ -48,3 +50,35 @@ class Helper:
 
     def __len__(self) -> int:
         return self.by
+
+
+@torch.jit.interface
+class Layer(nn.Module):
+    """What several modules have in common, for an index that is not a literal."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass  # the compiler wants nothing else here
+
+
+@torch.jit.interface
+class Op:
+    """What several classes have in common, for an argument."""
+
+    def run(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Twice:
+    """One of those classes; it has no base class."""
+
+    def run(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by two."""
+        return x * 2
+
+
+class Thrice:
+    """Another one."""
+
+    def run(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by three."""
+        return x * 3
