@@ -16,12 +16,12 @@ QUESTIONS = {
               "you pay for calls", "cpu-calls"),
     "threads": ("2. Is one thread as fast,\\nor faster?", "yes",
                 "threads", "cpu-parallel-for"),
-    "kernel": ("3. Did the kernel run that\\nyou meant, and no copy?", "no",
-               "whose kernel,\\nor a format", "cpu-kernels"),
+    "kernel": ("3. Did the kernels run that you\\nmeant, so large, and no others?", "no",
+               "whose kernel, a format,\\nor needless work", "cpu-kernels"),
     "pages": ("4. Does each call touch\\nnew pages?", "yes",
               "new memory", "cpu-allocator"),
     "limit": ("5. Is it near the limit\\nof its bytes?", "yes",
-              "fewer passes", "cpu-compile"),
+              "fewer passes,\\nor rows at once", "cpu-compile"),
 }  # fmt: skip
 """Each question, the answer that leads aside, where it leads, and the label there."""
 
