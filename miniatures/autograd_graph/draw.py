@@ -88,8 +88,11 @@ def _stage(stage: Stage, places: Mapping[int, int], most: int) -> Display:
             ncols=3, loc="lower left", bbox_to_anchor=(-0.02, -0.03), frameon=False, fontsize=10.5,
             handlelength=0.9, columnspacing=0.8, handletextpad=0.4, borderaxespad=0,
         )  # fmt: skip
+    named: dict[int | str, str] = {row.number: row.node for row in stage.rows}
     said = "; ".join(
-        f"{row.node} points to {', '.join(map(str, row.to)) or 'nothing'}, keeps "
+        f"{row.node} points to "
+        + (", ".join(named.get(to, str(to)) for to in row.to) or "nothing")
+        + ", keeps "
         + ("nothing any more" if row.freed else ", ".join(map(_words, row.keeps)) or "nothing")
         for row in stage.rows
     )
