@@ -20,15 +20,16 @@ _ROW, _HIGH, _LEFT, _WIDE = 0.35, 0.275, 1.35, 2.5
 SAID = {
     "compiled code?": "`model.compile()` was not called: the ordinary way.",
     "any hook?": "There are hooks, so it is the long way. Without any, `forward` would be next.",
-    "global pre-hooks": "Hooks of all modules see the arguments first. This one returns None: "
-    "nothing changes.",
+    "global pre-hooks": "Hooks of all modules see the arguments first. The one here, which the "
+    "recording added, returns None: nothing changes.",
     "its own pre-hooks": "What a pre-hook returns replaces the arguments.",
     "mark the inputs": "There are backward hooks. The input goes through an identity function, "
-    "which leaves a node in the graph.",
+    "which leaves a node, a recorded operation, in the graph.",
     "forward()": "Your `forward` runs, with what the hooks have made of the input.",
     "global forward hooks": "Hooks of all modules see arguments and result first.",
     "its own forward hooks": "What a forward hook returns replaces the result.",
-    "mark the outputs": "The second node of the pair. The call returns.",
+    "mark the outputs": "The result goes through an identity function too: the second node. "
+    "The call returns.",
 }
 """What the book says of each station of a call."""
 

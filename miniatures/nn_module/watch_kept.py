@@ -31,7 +31,7 @@ class Keeper(nn.Module):
 HELD = {
     "parameter": "nn.Parameter", "child": "child module", "module_list": "nn.ModuleList",
     "parameter_list": "nn.ParameterList", "buffer": "nn.Buffer",
-    "not_saved": "… persistent=False", "plain": "plain tensor",
+    "not_saved": "buffer, not saved", "plain": "plain tensor",
     "parameters_in_list": "list of parameters", "list": "list of modules",
     "dict": "dict of modules",
 }  # fmt: skip
