@@ -114,7 +114,11 @@ def levels(runs: Mapping[str, tuple[int, Sequence[int]]], unit: int, **picture: 
             held = [level / unit for level in accumulate(events, initial=start)]
             ax.step(range(len(held)), held, where="post", ls=mark, label=name)
             said.append(f"{name}: from {held[0]:g} over {max(held):g} to {held[-1]:g}")
-        ax.set(xlabel="allocations and releases, one by one", ylabel="layers of float32", ylim=(0, None))
+        ax.set(
+            xlabel="allocations and releases, one by one",
+            ylabel="layers of float32",
+            ylim=(0, None),
+        )
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
     alt = f"Memory held while a model is converted, in layers: {'; '.join(said)}."
     return figure(fig, alt=alt, **picture)
