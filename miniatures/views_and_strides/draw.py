@@ -133,7 +133,8 @@ def answers(
     def cell(row: str, column: str) -> Kind:
         return kinds[says[row, column]]
 
-    return grid(rows, columns, cell, wide=1.25, legend=[Kind(role, "", word) for word, role in roles.items()],
+    legend = [Kind(role, "", word) for word, role in roles.items()]
+    return grid(rows, columns, cell, wide=1.25, legend=legend,
                 alt=in_words(rows, columns, cell), **picture)  # fmt: skip
 
 
