@@ -24,6 +24,7 @@ from insidetorch.publish.two_layers import parts
 
 pytestmark = [pytest.mark.site, pytest.mark.usefixtures("site")]
 
+UNFOLD = "document.querySelectorAll('article details').forEach(d => { d.open = true; })"
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 # Of a list, whose entries one template makes, axe judges the first, and weekly all.
 REST_OF_LISTS = "article :nth-of-type(n+16)"
@@ -238,7 +239,7 @@ def not_downloaded(page: Page, folder: Path) -> list[str]:
 
 def cut_off(page: Page) -> list[str]:
     """Return the words of pictures that reach out of their picture, folded ones too."""
-    page.evaluate("document.querySelectorAll('article details').forEach(d => { d.open = true; })")
+    page.evaluate(UNFOLD)
     found: list[str] = page.evaluate(
         """() => [...document.querySelectorAll('article svg')].flatMap(svg => {
           const box = svg.getBoundingClientRect();
@@ -254,7 +255,7 @@ def cut_off(page: Page) -> list[str]:
 
 def sideways(page: Page) -> list[str]:
     """Tell if more than a tenth of the cells scroll sideways, folded ones too."""
-    page.evaluate("document.querySelectorAll('article details').forEach(d => { d.open = true; })")
+    page.evaluate(UNFOLD)
     page.add_style_tag(content="article pre { content-visibility: visible !important }")
     cells = page.locator("article div.cell").count()
     wide: list[str] = page.evaluate(
