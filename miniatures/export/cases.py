@@ -83,7 +83,7 @@ def program(seed: int) -> ExportedProgram:
         example,
         dynamic_shapes=dims[draw.choice(["fixed", "fixed", "any", "small"])],
     )
-    if draw.random() < 0.1:
+    if draw.random() < 0.15:
         exported = exported.run_decompositions({})
     if draw.random() < 0.2:
         file = io.BytesIO()
