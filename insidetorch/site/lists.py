@@ -11,6 +11,7 @@ from insidetorch.display import escape
 from insidetorch.site import own_host
 from insidetorch.site.places import linked
 
+AT_ONCE = 60  # entries: more than a window and the one below it show
 _SCRIPT = "filter.js"
 
 
@@ -27,6 +28,17 @@ def contents(links: Iterable[tuple[str, str]], of: str) -> str:
     """
     named = " ".join(linked(*link) for link in links)
     return f'<nav class="it-letters" aria-label="{escape(of)}">{named}</nav>'
+
+
+def items(entries: Iterable[str], waiting: bool) -> str:
+    """Return entries, each an ``<li>``, as a list of a group, which has the class ``it-group``.
+
+    Those that wait stand in a ``<noscript>``, as text, which the filters' script parses when they
+    come near: a thousand entries would make a page heavy. What a window shows at first does not
+    wait (:data:`AT_ONCE`), so that nothing moves when it is parsed.
+    """
+    listed = f"<ul>{''.join(entries)}</ul>"
+    return f"<noscript>{listed}</noscript>" if waiting else listed
 
 
 def form(items: str, total: int, **selects: Mapping[str, str]) -> str:

@@ -19,9 +19,6 @@ from insidetorch.site.part import PageContext
 from insidetorch.site.places import Place, in_order
 
 FILE, SYMPTOMS = "book/questions.yml", "book/symptoms.yml"
-AT_ONCE = 60  # questions: more than a window and the one below it show
-PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
-AT_ONCE = 60  # questions: more than a window and the one below it show
 PAGE, REST = "book/questions", "book/questions-how"  # of the symptoms, and of the last of them
 
 
@@ -121,10 +118,6 @@ def answered(
 ) -> str:
     """Return a page's questions as HTML, by symptom and, below it, by chapter.
 
-    Those of a chapter wait in a ``<noscript>``, as text, which the filters' script parses when
-    they come near: a thousand questions would make the page heavy. What a window shows at first
-    does not wait (:data:`AT_ONCE`), so that nothing moves when it is parsed.
-
     :param found: the questions with the places that answer them.
     :param order: the documents in the book's order.
     :param link: returns the address of a document, relative to the page.
@@ -141,7 +134,7 @@ def answered(
     used = [one for one in symptoms if one.id in groups]
     here = [one for one in used if one.page == doc]
     sections = [
-        _section(one, groups[one.id], link, 0 if number else AT_ONCE)
+        _section(one, groups[one.id], link, 0 if number else lists.AT_ONCE)
         for number, one in enumerate(here)
     ]
     shown = [pair for one in here for pair in groups[one.id]]
@@ -168,12 +161,11 @@ def _section(
     parts = [f'<h2 id="{escape(symptom.id)}">{escape(symptom.title)}</h2>']
     for chapter, pairs in groupby(listed, key=lambda pair: _id(pair[1])):
         of = list(pairs)
-        items = "".join(_item(question, place, link) for question, place in of)
-        before, after = ("<noscript>", "</noscript>") if at_once <= 0 else ("", "")
+        items = lists.items((_item(*pair, link) for pair in of), waiting=at_once <= 0)
         at_once -= len(of)
         parts.append(
             f'<div class="it-group" data-c="{escape(chapter)}"><h3>{escape(of[0][1].page)}</h3>'
-            f"{before}<ul>{items}</ul>{after}</div>"
+            f"{items}</div>"
         )
     return f'<section data-s="{escape(symptom.id)}">{"".join(parts)}</section>'
 

@@ -81,14 +81,15 @@ def listed(
     """
     rank = {doc: number for number, doc in enumerate(order)}
     ordered = sorted(found, key=lambda one: (rank.get(one[1].doc, len(rank)), one[1].number))
-    parts, chapters = [], dict[str, str]()
+    parts, chapters, at_once = [], dict[str, str](), lists.AT_ONCE
     for doc, group in groupby(ordered, key=lambda one: one[1].doc):
         entries, id = list(group), doc.rpartition("/")[2]
         chapters[id] = entries[0][1].page
-        items = "".join(_item(*one, link) for one in entries)
+        items = lists.items((_item(*one, link) for one in entries), waiting=at_once <= 0)
+        at_once -= len(entries)
         parts.append(
-            f'<section id="of-{escape(id)}" data-c="{escape(id)}"><h2>{escape(chapters[id])}</h2>'
-            f"<ul>{items}</ul></section>"
+            f'<section class="it-group" id="of-{escape(id)}" data-c="{escape(id)}">'
+            f"<h2>{escape(chapters[id])}</h2>{items}</section>"
         )
     return (
         lists.contents(((f"#of-{id}", title) for id, title in chapters.items()), "Chapters")
