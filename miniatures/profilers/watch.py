@@ -63,6 +63,8 @@ from pathlib import Path
 from torch.profiler import ExecutionTraceObserver, profile
 layer, x = torch.nn.Linear(4, 3), torch.ones(2, 4)
 layer(x).relu().sum().backward()
+with profile():
+    layer(x)  # so the numbers of the two files do not begin alike
 with tempfile.TemporaryDirectory() as folder:
     path = str(Path(folder, "et.json"))
     observer = ExecutionTraceObserver().register_callback(path)
@@ -74,8 +76,12 @@ with tempfile.TemporaryDirectory() as folder:
 by_id = {node["id"]: node for node in nodes}
 nodes = [n for n in sorted(nodes, key=lambda n: n["id"]) if "pytorch|" not in n["name"]]
 lines = [e for e in lines if e.get("cat") in ("cpu_op", "user_annotation")]
+rf_ids = [next(a["value"] for a in n["attrs"] if a["name"] == "rf_id") for n in nodes]
+ids_of = lambda key: sorted([e["name"], e["args"][key]] for e in lines)
 print(json.dumps({"nodes": [n["name"] for n in nodes],
     "lines": [e["name"] for e in sorted(lines, key=lambda e: (e["ts"], -e["dur"]))],
+    "rf_ids": sorted([n["name"], i] for n, i in zip(nodes, rf_ids)),
+    "record_ids": ids_of("Record function id"), "external_ids": ids_of("External id"),
     "addmm": next(n for n in nodes if n["name"] == "aten::addmm")["inputs"]}))
 """
 """A step under the profiler and the execution trace's observer; it prints the names of both."""
