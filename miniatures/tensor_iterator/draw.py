@@ -157,7 +157,8 @@ def adding(x: Sequence[float], lanes: int = 8, parts: int = 4) -> list[tuple[Dis
         (shown({"one vector": whole}, one), "The four accumulators are added, the first plus the "
          "second, plus the third, plus the fourth."),
         (shown({"the sum": [float(whole.sum())]}, [""]), "Last, the lanes are added from left to "
-         "right, to 0 or to what no vector was full of."),
+         "right, to 0. (Numbers left over that fill no vector are added up before, and stand "
+         "in place of the 0.)"),
     ]  # fmt: skip
 
 
