@@ -176,8 +176,8 @@ def errors(
             ax.plot(sizes, [max(value, floor) for value in values], label=label,
                     color=PALETTE[at % 6], marker="os^D"[at % 4], markersize=4)  # fmt: skip
         ax.axhline(2**-24, linestyle=":", color=COLOURS["line"])
-        ax.text(sizes[0], 2**-24 / 1.6, "half a unit in the last place", fontsize=10.5, va="top",
-                color=COLOURS["soft"])  # fmt: skip
+        ax.text(sizes[0], 4e-9, "dotted: half a unit in the last place", fontsize=10.5,
+                va="center", color=COLOURS["soft"])  # fmt: skip
         ax.set_xscale("log")
         ax.set_yscale("log")
         ax.set(xlabel="numbers in the row", ylabel="relative error")
