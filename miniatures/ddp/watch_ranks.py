@@ -172,9 +172,15 @@ def _receive(pipe: BinaryIO) -> bytes | None:
 
 
 class _ByValue(pickle.Pickler):
-    """Pickles functions that no module can be imported for, with the globals they use."""
+    """Pickles functions that no module can be imported for, with the globals they use.
+
+    The result of a collective that nobody has read yet is awaited first: pickle would take the
+    bytes as they are (source: `torch/distributed/_functional_collectives.py`).
+    """
 
     def reducer_override(self, value: Any) -> Any:
+        if hasattr(value, "trigger_wait"):
+            return value.trigger_wait().__reduce_ex__(pickle.DEFAULT_PROTOCOL)
         if not isinstance(value, types.FunctionType) or value.__module__ != "__main__":
             return NotImplemented
         code, scope = value.__code__, value.__globals__
