@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from insidetorch.book.project import Chapter, Page, Project
@@ -97,6 +97,7 @@ def _archive(doc: str, notebook: Download, wheel: Path | None) -> bytes:
     return packed(doc, _indented(notebook), wheel)
 
 
+@lru_cache(maxsize=1)  # a notebook is put twice, alone and in its archive
 def _indented(notebook: Download) -> bytes:
     return json.dumps(notebook.make(), indent=1, ensure_ascii=False).encode()
 

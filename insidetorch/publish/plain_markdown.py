@@ -8,7 +8,8 @@ from collections.abc import Callable
 from markdown_it import MarkdownIt
 from mdit_py_plugins.colon_fence import colon_fence_plugin
 
-_MARKDOWN = MarkdownIt("commonmark").use(colon_fence_plugin)
+# Blocks are told apart; what is in a line is read by `_INLINE`.
+_MARKDOWN = MarkdownIt("commonmark").use(colon_fence_plugin).disable("inline")
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:-]+)\}(?P<title>.*)")
 _OPTIONS = re.compile(r"\A(?:---\n.*?^---\n|(?::[\w-]+:[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 _CODE = frozenset({"code", "code-block", "sourcecode"})

@@ -11,7 +11,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -97,15 +98,19 @@ def words(text: str) -> Iterator[tuple[str, float]]:
     Names count whole and by their parts, Chinese by each two characters that stand together.
     """
     for found in _WORD.findall(text):
-        if found[0] >= "\u3400" and found[0] <= "\u9fff":
-            yield from ((found[at : at + 2], 1) for at in range(max(len(found) - 1, 1)))
-            continue
-        whole = stem(found)
-        if whole and whole not in _STOPPED:
-            yield whole, 1
-        parts = _PART.findall(found)
-        if parts != [found]:
-            yield from ((stem(part), 0.5) for part in parts if len(part) > 1)
+        yield from _looked_up(found)
+
+
+@cache
+def _looked_up(found: str) -> tuple[tuple[str, float], ...]:
+    if found[0] >= "\u3400" and found[0] <= "\u9fff":
+        return tuple((found[at : at + 2], 1) for at in range(max(len(found) - 1, 1)))
+    whole = stem(found)
+    looked_up = [(whole, 1.0)] if whole and whole not in _STOPPED else []
+    parts = _PART.findall(found)
+    if parts != [found]:
+        looked_up += [(stem(part), 0.5) for part in parts if len(part) > 1]
+    return tuple(looked_up)
 
 
 def stem(word: str) -> str:
@@ -239,7 +244,7 @@ def _places(app: Sphinx) -> Iterator[Place]:
         if key not in known:
             reader = _Reader(doc, bool(app.env.metadata[doc].get(GENERATED)))
             reader.feed(_without_colours(html.decode()))
-            known[key] = [[asdict(one) for one in reader.places], sorted(reader.ids)]
+            known[key] = [[vars(one) for one in reader.places], sorted(reader.ids)]
         now[key] = known[key]
         ids[doc] = set(known[key][1])
         for place in (Place(**one) for one in known[key][0] if one["title"]):
