@@ -43,7 +43,8 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
     trees = [parse(cell) or ast.Module([], []) for cell in cells]
     whole = ast.Module([node for cell in trees for node in cell.body], [])
     own, homes = _configs(whole), dict[str, set[Path]]()
-    for name, module in _imported(syntax(ast.unparse(whole), ""), _modules(root)):
+    modules = _modules(root)
+    for name, module in (one for cell in cells for one in _imported(_syntax(cell), modules)):
         if module.path is not None:
             homes.setdefault(name, set()).add(module.path)
     found: dict[str, set[int]] = {}
@@ -55,7 +56,7 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
             words += filter(None, map(_text, [*call.args, *keys]))
             configs = set(own if parts[-1] == "patch" else ())
             for path in sorted(homes.get(parts[0], ())) if words else ():
-                configs |= _configs(_tree(path.read_text(encoding="utf-8")))
+                configs |= _configs_of(path.read_text(encoding="utf-8"))
             for name in (f"{one}.{word.replace('__', '.')}" for one in configs for word in words):
                 known = longest(tree, name)
                 if known and known[1].kind == "value":
@@ -64,8 +65,8 @@ def options(cells: Sequence[str], root: Path, tree: Tree) -> dict[str, list[int]
 
 
 @lru_cache(maxsize=512)
-def _tree(text: str) -> ast.Module | None:
-    return parse(text)
+def _configs_of(text: str) -> frozenset[str]:
+    return _configs(parse(text))
 
 
 def _text(node: ast.expr | None) -> str:
@@ -101,6 +102,7 @@ def _modules(root: Path) -> Modules:
     return Modules(root, root, "nobody", read_file, root / "insidetorch")
 
 
+@lru_cache(maxsize=1024)
 def _syntax(cell: str) -> Syntax:
     return syntax(ast.unparse(parse(cell) or ast.Module([], [])), "")
 
