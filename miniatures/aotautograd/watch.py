@@ -10,7 +10,12 @@ from operator import getitem
 from typing import Any
 
 import torch
-from functorch.compile import aot_function, default_partition, min_cut_rematerialization_partition
+from functorch.compile import (
+    aot_function,
+    default_partition,
+    make_boxed_func,
+    min_cut_rematerialization_partition,
+)
 from torch import fx
 
 from insidetorch import private
@@ -52,11 +57,11 @@ def watch(
 
     def forward(graph: fx.GraphModule, _: Any) -> Any:
         seen.forward = graph
-        return graph
+        return make_boxed_func(graph)
 
     def backward(graph: fx.GraphModule, _: Any) -> Any:
         seen.backward = graph
-        return graph
+        return make_boxed_func(graph)
 
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
