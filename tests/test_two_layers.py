@@ -10,7 +10,7 @@ import pytest
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 
-from insidetorch.publish.two_layers import join_setups, layered, parts
+from insidetorch.publish.two_layers import layered, layers, parts
 from insidetorch.records import RECORD_MIME
 
 
@@ -113,11 +113,31 @@ def test_imports_for_checks_alone_fold_with_the_check(source: str) -> None:
 def test_imports_that_follow_each_other_are_one_line() -> None:
     text = {"cell_type": "markdown", "id": "t", "source": "text", "metadata": {}}
     sources = ["import a", "import b", "import c\nc.x", text, "import d"]
-    cells = [layered(one if one is text else cell(one)) for one in sources]
-    join_setups(cells)
-    assert [[one["source"] for one in made] for made in cells] == [
+    cells = [one if isinstance(one, dict) else cell(one) for one in sources]
+    assert [[one["source"] for one in made] for made in layers(cells)] == [
         [], [], ["import a\nimport b\nimport c", "c.x"], ["text"], ["import d"],
     ]  # fmt: skip
+
+
+CHECK = cell("claim('a', want + more)", shown("<p>a</p>", "claim"))
+MORE = cell("# check\ndef more():\n    return 2")
+TEXT = {"cell_type": "markdown", "id": "t", "source": "text", "metadata": {}}
+
+
+def test_what_only_prepares_the_check_after_it_folds_with_that() -> None:
+    first, second, (made,) = layers([cell("# check\nwant = g()"), MORE, CHECK])
+    assert first == second == []
+    (code,) = folded(made["outputs"][0])
+    want = "want = g() def more(): return 2 claim('a', want + more)"
+    assert code.split() == want.split()
+
+
+@pytest.mark.parametrize("between", [TEXT, cell("seen = want"), cell("%timeit want")])
+def test_what_prepares_a_check_further_on_keeps_its_line(between: dict[str, Any]) -> None:
+    first, (both,), *_, (made,) = layers([cell("# check\nwant = g()"), MORE, between, CHECK])
+    assert first == []
+    assert both["source"].split("\n") == ["want = g()", "", "def more():", "    return 2"]
+    assert folded(made["outputs"][0]) == ["claim('a', want + more)"]
 
 
 @pytest.mark.parametrize("source", ["source('c10::List')", "claim('a', 1)", "settled()"])

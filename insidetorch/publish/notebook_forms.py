@@ -12,7 +12,7 @@ from insidetorch.book.project import Chapter
 from insidetorch.display import strip_style
 from insidetorch.gpu.recording import stage_cell
 from insidetorch.publish.pictures import numbered
-from insidetorch.publish.two_layers import join_setups, layered
+from insidetorch.publish.two_layers import layers
 from insidetorch.records import RECORD_MIME
 from insidetorch.show.traces import TRACE_MIME
 
@@ -53,8 +53,7 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
     chapters lead to where they are staged.
     """
     shown = copy.deepcopy(dict(notebook))
-    made = [layered(stage_cell(cell)) for cell in shown["cells"]]
-    join_setups(made)
+    made = layers([stage_cell(cell) for cell in shown["cells"]])
     if lines := shown["metadata"].get("source_map"):
         shown["metadata"]["source_map"] = [
             line for line, cells in zip(lines, made, strict=True) for _ in cells

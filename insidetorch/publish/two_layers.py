@@ -75,10 +75,41 @@ def _name(node: ast.AST) -> str:
     return getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
 
 
-def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
+def layers(cells: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return, for each cell of a chapter, the cells that the page has for it.
+
+    A cell that only prepares the check after it has none: its code folds with that check.
+
+    :param cells: as staged, their outputs still with their records.
+    """
+    made: list[list[dict[str, Any]]] = []
+    waiting: list[str] = []
+    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+        if _only_checks(cell) and not cell.get("outputs") and after and _only_checks(after):
+            waiting.append("\n".join(part.text for part in parts(cell["source"])))
+            made.append([])
+        else:
+            made.append(layered(cell, waiting))
+            waiting = []
+    join_setups(made)
+    return made
+
+
+def _only_checks(cell: Mapping[str, Any]) -> bool:
+    """Tell whether the page has nothing of a cell's code but what folds with a check."""
+    return (
+        cell["cell_type"] == "code"
+        and not _TAGS_WITHOUT_LAYERS & set(cell.get("metadata", {}).get("tags") or ())
+        and "check" in (found := {part.layer for part in parts(cell["source"])})
+        and found <= {"check", "setup"}
+    )
+
+
+def layered(cell: Mapping[str, Any], prepared: Sequence[str] = ()) -> list[dict[str, Any]]:
     """Return the cells that the page has for a code cell of a chapter.
 
     :param cell: as staged, its outputs still with their records.
+    :param prepared: code of cells before it, which its check needs and folds with.
     :return: a cell "Setup" if it imports for what is seen, then the cell with what is seen, its
         outputs carrying the folded code.
     """
@@ -90,6 +121,7 @@ def layered(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
         return [dict(cell)]
     if {part.layer for part in found} == {"setup", "check"}:
         found = [Part("check", part.text) for part in found]
+    found = [*(Part("check", f"{text}\n") for text in prepared), *found]
     by = {
         layer: "\n".join(part.text for part in found if part.layer == layer)
         for layer in ("setup", "seen", "excerpt")
