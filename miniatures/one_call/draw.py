@@ -207,19 +207,20 @@ def variants(*, caption: str, name: str) -> Display:
         "o": ("mul.out", "what you gave as out="),
     }
     written = {
-        "meta": ("meta", "type, shape, order of the loop", COLOURS["a"]),
-        "impl": ("impl", "runs the loop", COLOURS["c"]),
+        "meta": ("first meta", "type, shape, order of the loop", COLOURS["a"]),
+        "impl": ("then impl", "runs the loop", COLOURS["c"]),
     }
-    lines = [f'{key} [label="{head}\\n{says}" color="{SOFT}"]; {key} -> meta;'
+    grey = f'style="rounded,filled" fillcolor="{SOFT}33"'
+    lines = [f'{key} [label="{head}\\n{says}" color="{SOFT}" {grey}]; {key} -> {{meta impl}};'
              for key, (head, says) in made.items()]  # fmt: skip
     lines += [f'{key} [label="{head}\\n{says}" color="{colour}" penwidth=2];'
               for key, (head, says, colour) in written.items()]  # fmt: skip
     told = ", ".join(f"{head} with {says}" for head, says in made.values())
     return graph(
         "digraph { rankdir=TB; nodesep=0.25; ranksep=0.3; node [shape=box style=rounded "
-        f"height=0.35]; {' '.join(lines)} meta -> impl }}",
-        alt=f"Three boxes, {told}, lead to one box, meta: type, shape, order of the loop. That "
-        "leads to impl, which runs the loop.",
+        f"height=0.35]; {' '.join(lines)} }}",
+        alt=f"Three grey boxes, {told}, each lead to two boxes: first meta, with type, shape, "
+        "order of the loop; then impl, which runs the loop.",
         caption=caption,
         name=name,
     )
