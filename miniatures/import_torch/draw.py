@@ -29,7 +29,7 @@ SAYS = {
     "initModule": "`initModule` has run: `torch._C` exists, and in it the base class of "
     "tensors. `zeros(2)` crashes.",
     "before_tensor": "Python's half has begun. It is about to derive `Tensor` from the base.",
-    "types": "`_initExtension` has put the data types into `torch`.",
+    "types": "`Tensor` is derived, and `_initExtension` has put the data types into `torch`.",
     "class": "`_autograd_init` has handed the finished class `Tensor` to C++. From here on "
     "`zeros(2)` makes a tensor.",
     "end": "The end of the import: several hundred modules, and the operators that are defined in "

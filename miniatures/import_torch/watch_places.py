@@ -43,8 +43,14 @@ def layouts() -> dict[str, tuple[list[str], str]]:
     """
     found: dict[str, tuple[list[str], str]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for at, what in enumerate(("an installation", "a checkout that was not built",
-                                   "some folder torch", "your script torch.py")):  # fmt: skip
+        for at, what in enumerate(
+            (
+                "an installation",
+                "a checkout that was not built",
+                "a folder with its __init__.py",
+                "your script torch.py",
+            )
+        ):
             home = Path(folder) / str(at)
             home.mkdir()
             if at == 0:
