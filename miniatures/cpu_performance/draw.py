@@ -12,9 +12,9 @@ from insidetorch.show.figures import COLOURS, PALETTE, figure, graph, style
 from miniatures.cpu_performance.parallel_for import Chunk
 
 QUESTIONS = {
-    "calls": ("1. Many short calls? Or half\\nthe data as slow as all of it?", "yes",
+    "calls": ("1. Many short calls? Or the first\\nhalf of the data as slow as all?", "yes",
               "you pay for calls", "cpu-calls"),
-    "threads": ("2. Is one thread as fast,\\nor faster?", "yes",
+    "threads": ("2. If it runs on several threads:\\nis one as fast, or faster?", "yes",
                 "threads", "cpu-parallel-for"),
     "kernel": ("3. Did the kernels run that you\\nmeant, so large, and no others?", "no",
                "whose kernel, a format,\\nor needless work", "cpu-kernels"),
