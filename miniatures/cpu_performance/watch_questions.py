@@ -72,7 +72,7 @@ def ask(call: Callable[[], object], *, moved: int = 0, times: int = 3) -> Answer
         busy=busy,
         library=who(call),
         copies=copies(call),
-        longest=longest(call) if names.seen else "none in this thread",
+        longest=longest(call),
         pages=min(faults(call) for _ in range(3)),
         rate=moved / spent,
     )
