@@ -84,8 +84,9 @@ def layers(cells: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
     """
     made: list[list[dict[str, Any]]] = []
     waiting: list[str] = []
-    for cell, after in zip(cells, [*cells[1:], None], strict=True):
-        if _only_checks(cell) and not cell.get("outputs") and after and _only_checks(after):
+    only = [_only_checks(cell) for cell in cells]
+    for cell, checks, before_checks in zip(cells, only, [*only[1:], False], strict=True):
+        if checks and before_checks and not cell.get("outputs"):
             waiting.append("\n".join(part.text for part in parts(cell["source"])))
             made.append([])
         else:
