@@ -10,6 +10,7 @@ from insidetorch.drift.definitions import Found
 
 _CPP = re.compile(r"C10_DEPRECATED\w*|\[\[deprecated[^\]]*\]\]|TORCH_WARN_DEPRECATION")
 _DOCUMENTED = re.compile(r"\.\. deprecated::|\b(?:is|are|been) deprecated\b|\[deprecated\]", re.I)
+_PERHAPS = re.compile(r"deprecat|FutureWarning", re.I)  # else Python's text need not be parsed
 
 
 def deprecation(found: Found) -> str:
@@ -21,7 +22,7 @@ def deprecation(found: Found) -> str:
     if found.definition.language == "cpp":
         mark = _CPP.search("\n".join(found.definition.lines[:3]))
         return f"marked {mark[0]}" if mark else ""
-    if found.definition.language == "yaml":
+    if found.definition.language == "yaml" or not _PERHAPS.search(code):
         return ""
     try:
         tree = ast.parse(textwrap.dedent(code))
