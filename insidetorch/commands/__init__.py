@@ -57,9 +57,7 @@ def main() -> None:
 
 @main.command()
 @_ROOT
-@click.option(
-    "-j", "--workers", type=click.IntRange(min=1), help="Chapters at a time; by default cores + 1."
-)
+@click.option("-j", "--workers", type=click.IntRange(min=1), help="Chapters at a time.")
 @click.option("--force", is_flag=True, help="Execute every chapter, cached or not.")
 @click.option("--any-torch", is_flag=True, help="Accept a torch other than the pinned one.")
 @click.option("--cell-seconds", type=float, help="Time limit of a cell.")

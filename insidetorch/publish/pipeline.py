@@ -43,7 +43,7 @@ from insidetorch.show.traces import files
 class Options:
     """How to build.
 
-    :param workers: chapters executed at a time; None for one more than cores, as some wait.
+    :param workers: chapters executed at a time; None for one per core.
     :param any_torch: build with the installed torch even if it is not the pinned one.
     :param force: execute every chapter, cached or not.
     :param cell_seconds: time limit of a cell; None for the book's own.
@@ -231,7 +231,7 @@ def _execute(
 
         outcome.keys |= keys(to_run, project)
         sphinx.start()
-        workers = min(options.workers or cores() + 1, len(to_run))
+        workers = min(options.workers or cores(), len(to_run))
         console.print(
             f"Executing {len(to_run)} of {len(chapters)} chapters, {workers} at a time",
             highlight=False,
