@@ -11,7 +11,7 @@ from insidetorch.book.project import Chapter, Project
 
 ROOT = Path(__file__).resolve().parents[1]
 CLOCKS = {
-    "bench", "bench_once", "compiler_seconds", "copy_bandwidth", "copy_rate", "cpu_seconds",
+    "bench", "bench_once", "copy_bandwidth", "copy_rate", "cpu_seconds",
     "matmul_peak", "monotonic", "peaks", "perf_counter", "process_time",
     "thread_time", "wall_seconds",
 }  # fmt: skip

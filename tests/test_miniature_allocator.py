@@ -66,7 +66,6 @@ def test_pytorch_reads_the_snapshot() -> None:
     taken = snapshot(gpu, history.events)
     assert "total_reserved: 22.0MiB" in private.segment_map(taken)
     assert "cudaMalloc" in private.event_list(taken)
-    assert "<html" in private.segment_page(taken).lower() or private.segment_page(taken)
 
 
 def test_the_table_of_settings_is_whole() -> None:

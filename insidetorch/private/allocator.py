@@ -10,7 +10,6 @@ from insidetorch.private.name import Name
 _SET = Name("torch._C._accelerator_setAllocatorSettings")
 _SEGSUM = Name("torch.cuda._memory_viz.segsum")
 _TRACE = Name("torch.cuda._memory_viz.trace")
-_SEGMENT_PLOT = Name("torch.cuda._memory_viz.segment_plot")
 _RECORD = Name("torch.cuda.memory._record_memory_history")
 _SLEEP = Name("torch.cuda._sleep")
 _SNAPSHOT = Name("torch.cuda.memory._snapshot")
@@ -39,14 +38,6 @@ def event_list(snapshot: Mapping[str, Any]) -> str:
     `torch.cuda._memory_viz.trace`.
     """
     return str(_TRACE.get()(snapshot))
-
-
-def segment_page(snapshot: Mapping[str, Any]) -> str:
-    """Return the page in HTML that draws a snapshot's segments over time.
-
-    `torch.cuda._memory_viz.segment_plot`.
-    """
-    return str(_SEGMENT_PLOT.get()(snapshot))
 
 
 def record_memory(enabled: str | None = "all") -> None:

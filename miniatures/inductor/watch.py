@@ -374,13 +374,6 @@ def files(folder: str) -> dict[str, int]:
     return found
 
 
-def compiler_seconds() -> float:
-    """Return how long this process has waited for the C++ compiler."""
-    from torch._dynamo.utils import compilation_time_metrics
-
-    return float(sum(compilation_time_metrics.get("compile_file", [])))
-
-
 @cache
 def header_folder() -> str:
     """Return where Inductor keeps precompiled headers when `private_caches` has not moved them."""
