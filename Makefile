@@ -3,8 +3,8 @@ PYTHON ?= python3
 PY := .venv/bin/python
 BOX_PYTHON ?= 3.12
 ARCHIVE ?= recordings.tar.gz
-# Processes share the tests, a file at a time, the longest first; TESTS="--weekly" for all.
-SHARED := --dist loadgroup --no-loadscope-reorder $(TESTS)
+# Two processes share the tests, a file at a time, the longest first; TESTS="--weekly" for all.
+SHARED := -n 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 .DEFAULT_GOAL := help
 .PHONY: help book test check lab notebooks serve doctor bench record record-bundle record-import lock drift \
   drift-run drift-history clean setup setup-dev
@@ -23,7 +23,7 @@ book: setup  ## set up, execute what changed, build _build/html; WATCH=1 builds 
 
 test: setup-dev  ## set up, build, run all tests, the site in a real browser too
 	@$(PY) -m insidetorch build
-	@$(PY) -m pytest -q -n 3 $(SHARED)  # on two cores: the site's tests wait for browsers
+	@$(PY) -m pytest -q $(SHARED)
 
 check: setup-dev  ## lint, types, spelling and unit tests, in a minute
 	@.venv/bin/ruff check .
@@ -32,7 +32,7 @@ check: setup-dev  ## lint, types, spelling and unit tests, in a minute
 	@.venv/bin/lint-imports --no-logo
 	@.venv/bin/codespell
 	@.venv/bin/zizmor --offline --quiet .github/workflows
-	@$(PY) -m pytest -q -n 2 $(SHARED) -m "not slow and not site"
+	@$(PY) -m pytest -q $(SHARED) -m "not slow and not site"
 
 lab: setup-dev  ## JupyterLab; a double click opens a chapter as a notebook
 	@$(PY) -m insidetorch lab
