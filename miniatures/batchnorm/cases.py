@@ -146,11 +146,13 @@ USES: dict[str, Callable[[nn.Module], object]] = {
 
 
 def updates(use: str) -> tuple[int, bool]:
-    """Return how many batches a layer counted in one use, and whether its running mean moved."""
+    """Return how many batches a layer counted in one use, and whether mean and variance moved."""
     norm = nn.BatchNorm1d(1)
     USES[use](norm)
-    assert norm.num_batches_tracked is not None and norm.running_mean is not None
-    return int(norm.num_batches_tracked), bool(norm.running_mean.item())
+    assert norm.num_batches_tracked is not None
+    assert norm.running_mean is not None and norm.running_var is not None
+    moved = norm.running_mean.item() != 0 and norm.running_var.item() != 1
+    return int(norm.num_batches_tracked), moved
 
 
 def orders(norm: Callable[[torch.Tensor], torch.Tensor], most: int = 3) -> list[float]:
