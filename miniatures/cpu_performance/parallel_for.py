@@ -24,7 +24,7 @@ def chunks(
 
     :param grain: a loop no longer than this is not cut; 0 cuts it for all threads.
     :param threads: what `torch.get_num_threads` says.
-    :param inside: whether the call is made in the body of a `parallel_for` that is cut.
+    :param inside: whether the call is made in the body of another `parallel_for`.
     """
     count = end - begin
     if count <= 0:
