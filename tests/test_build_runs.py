@@ -67,6 +67,8 @@ def test_the_life_of_a_book(tmp_path: Path) -> None:
     assert f"bad.md:{line_of(bad, 'undefined_name')} (code cell 2): NameError" in said
     assert "(code cell 2): ClaimFailed: does not hold — claim: “water is dry”" in said
     assert "(code cell 2): undeclared FutureWarning: “old”; replace the call" in said
+    assert said.count("executed once more") == 1
+    assert "second run only" not in said
     assert "(code cell 1): ZeroDivisionError" in said
     where = f"endless.md:{line_of(endless, 'while True: pass')} (code cell 1)"
     assert f"{where}: the cell ran longer than its limit of 1 s" in said
@@ -144,6 +146,21 @@ def test_the_life_of_a_book(tmp_path: Path) -> None:
     assert "index: the page has nothing to read" in said
     assert "the toolkit's wheel could not be built" in said
     assert "Some better words" in (html / "notebooks/sound.html").read_text()
+
+
+def test_a_sentence_that_holds_at_the_second_run_only_is_named(tmp_path: Path) -> None:
+    book = TinyBook(tmp_path / "book")
+    late = f"from pathlib import Path\nseen = Path({str(tmp_path / 'seen')!r})\n"
+    late += "class ClaimFailed(AssertionError): pass\n"
+    late += "if not seen.exists():\n    seen.touch()\n    raise ClaimFailed('too early')"
+    book.cells("notebooks/late", late)
+    book.cells("notebooks/sound", "1")
+    status, said = book.build()
+    assert status == 0, said
+    assert said.count(" (code cell 1): ClaimFailed: too early: ") == 2
+    assert said.count("executed notebooks/sound") == 1
+    assert "held at the second run only; mend the cell" in said
+    assert ledger(book)["notebooks/late"]["status"] == "ok"
 
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
