@@ -44,13 +44,13 @@ def ten_loops(seen: Stages) -> State:
         _plain(ax, 2.5)
         for at, name in enumerate(names):
             x, y = (at % 5) * 1.04, 1.72 - 1.1 * (at // 5)
-            _box(ax, x + 0.04, y, 0.96, 0.62, "ink", 0.0)
-            ax.text(x + 0.52, y + 0.42, name, ha="center", va="center", fontsize=11)
-            ax.text(x + 0.52, y + 0.17, "a loop", ha="center", va="center", fontsize=10,
+            _box(ax, x + 0.04, y, 0.82, 0.62, "ink", 0.0)
+            ax.text(x + 0.45, y + 0.42, name, ha="center", va="center", fontsize=11)
+            ax.text(x + 0.45, y + 0.17, "a loop", ha="center", va="center", fontsize=10,
                     color=COLOURS["soft"])  # fmt: skip
             if at % 5 < 4:
-                ax.annotate("", (x + 1.08, y + 0.31), (x + 1.0, y + 0.31),
-                            arrowprops={"arrowstyle": "->", "color": COLOURS["soft"]})  # fmt: skip
+                arrow = {"arrowstyle": "->", "color": COLOURS["soft"], "shrinkA": 0, "shrinkB": 0}
+                ax.annotate("", (x + 1.06, y + 0.31), (x + 0.88, y + 0.31), arrowprops=arrow)
         ax.text(0.04, 0.15, "between two loops: a tensor in memory", fontsize=10,
                 color=COLOURS["soft"])  # fmt: skip
     alt = f"Ten operators, each a loop of its own: {', '.join(names)}."
