@@ -216,16 +216,17 @@ def lives(log: Sequence[Mapping[str, Any]], **picture: Any) -> Display:
 
 
 def cost(points: Mapping[str, Sequence[tuple[int, float]]], **picture: Any) -> Display:
-    """Draw seconds against bytes, both on a scale of powers of ten."""
+    """Draw milliseconds against bytes, these on a scale of powers of ten."""
     import matplotlib.pyplot as plt
 
     with style():
         fig, ax = plt.subplots(figsize=(WIDE, 3.1))
         for (name, measured), mark in zip(points.items(), "os^D", strict=False):
-            ax.loglog(*zip(*measured, strict=True), marker=mark, label=name, ms=5)
+            sizes, seconds = zip(*measured, strict=True)
+            ax.semilogx(sizes, [s * 1e3 for s in seconds], marker=mark, label=name, ms=5)
         ax.minorticks_off()
-        ax.set(xlabel="bytes of the tensor", ylabel="seconds")
-        ax.legend()
+        ax.set(xlabel="bytes of the tensor", ylabel="ms", ylim=(0, None))
+        ax.legend(frameon=False)
     told = "; ".join(
         f"{name}: {measured[0][1]:.2g} s for {measured[0][0]} bytes, "
         f"{measured[-1][1]:.2g} s for {measured[-1][0]}"

@@ -147,13 +147,19 @@ def rounding(sizes: Sequence[int], of_block: Callable[[int], int],
     segments = [of_segment(block) for block in blocks]
     with style():
         fig, ax = plt.subplots(figsize=(5.2, 3.0))
-        ax.plot(sizes, segments, color="C1", drawstyle="steps-pre", label="asked from the device")
-        ax.plot(sizes, blocks, color="C0", label="the block")
+        ax.plot(
+            sizes,
+            segments,
+            color=COLOURS["b"],
+            drawstyle="steps-pre",
+            label="asked from the device",
+        )
+        ax.plot(sizes, blocks, color=COLOURS["a"], label="the block")
         ax.set(xscale="log", yscale="log", xlabel="request, bytes", ylabel="bytes")
         ax.set_xticks([1, 512, MiB, 10 * MiB, 100 * MiB], ["1", "512", "1 MiB", "10", "100 MiB"])
         ax.set_yticks([512, 2 * MiB, 20 * MiB], ["512", "2 MiB", "20 MiB"])
         ax.minorticks_off()
-        ax.legend()
+        ax.legend(frameon=False)
     alt = "Requests of up to 1 MiB bring a segment of 2 MiB, from there to 10 MiB one of 20 MiB, "
     return figure(fig, alt=alt + "larger ones as much as they need, in steps of 2 MiB.", **picture)
 
@@ -179,10 +185,12 @@ def over_time(
             ax.plot([size / MiB for size in line], color=COLOURS["ink"], linewidth=1.2,
                     label="reserved")  # fmt: skip
         top = max([sum(each) for each in zip(*values, strict=True)] + [s / MiB for s in line])
-        for name, at in marks.items():
+        for row, (name, at) in enumerate(marks.items()):
             ax.axvline(at, color=COLOURS["line"], linewidth=0.8)
-            ax.text(at, top * 1.03, name, fontsize=10, color=COLOURS["soft"])
-        ax.set(xlabel="allocations and releases", ylabel="MiB", ylim=(0, top * 1.12))
+            # In two rows, as two marks may be near each other.
+            ax.text(at, top * (1.03 + 0.09 * (row % 2)), f" {name}", fontsize=10,
+                    color=COLOURS["soft"])  # fmt: skip
+        ax.set(xlabel="allocations and releases", ylabel="MiB", ylim=(0, top * 1.22))
         fig.legend(loc="outside lower left", **LEGEND)
     peaks = [f"{kind} up to {max(sizes) / MiB:.0f} MiB" for kind, sizes in alive.items()]
     return figure(fig, alt=f"Memory of one training step: {', '.join(peaks)}.", **picture)

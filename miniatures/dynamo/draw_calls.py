@@ -29,8 +29,10 @@ def stairs(counts: Mapping[str, Sequence[int]], limit: int, **picture: Any) -> D
     with style():
         fig, ax = plt.subplots(figsize=(5.6, 3.0))
         calls = range(1, max(map(len, counts.values())) + 1)
-        for mark, (what, found) in zip("os^Dv", counts.items(), strict=False):
-            ax.plot(range(1, len(found) + 1), found, marker=mark, markersize=5, label=what)
+        # Where two lines are one, the lower one is seen on both sides of the upper.
+        for mark, wide, (what, found) in zip("os^D", (7, 1.5) * 2, counts.items(), strict=True):
+            ax.plot(range(1, len(found) + 1), found, marker=mark, markersize=4 + wide,
+                    linewidth=wide, label=what)  # fmt: skip
         ax.axhline(limit, linestyle="--", linewidth=1, color="C5")
         ax.text(1, limit + 0.15, f"recompile_limit: {limit}", fontsize=10, color="C5")
         ax.set(xlabel="call", ylabel="graphs so far", xticks=list(calls), ylim=(0, limit + 1.2))

@@ -109,7 +109,8 @@ def bars(values: Mapping[str, Mapping[str, float]], unit: str, **picture: Any) -
                     label=part, color=COLOURS["abcdef"[n % 6]], hatch=signs[part],
                     edgecolor=COLOURS["pane"])  # fmt: skip
         for row, each in enumerate(values.values()):
-            ax.text(sum(each.values()), row, f" {sum(each.values()):.3g}", va="center")
+            total = sum(each.values())
+            ax.text(total, row, f" {total:,.0f}" if total >= 100 else f" {total:.3g}", va="center")
         ax.set(xlabel=unit, xlim=(0, max(sum(v.values()) for v in values.values()) * 1.14))
         ax.invert_yaxis()
         ax.grid(axis="y", visible=False)

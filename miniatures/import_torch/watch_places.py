@@ -20,7 +20,7 @@ import json, sys
 sys.path.insert(0, FOLDER)
 try:
     import torch
-    said = "torch is there" if hasattr(torch, "ones") else "a module without `ones`"
+    said = "torch is there" if hasattr(torch, "ones") else "a module without ones"
     print(json.dumps(said))
 except Exception as error:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -69,7 +69,8 @@ def lanes(
                         (first.start, tops[first.lane] + first.level + 0.9),
                         arrowprops={"arrowstyle": "->", "color": COLOURS["ink"],
                                     "linewidth": 1.1})  # fmt: skip
-        ax.set_yticks([tops[lane] + deep[lane] / 2 for lane in order], order)
+        named = [lane for lane in order if lane]
+        ax.set_yticks([tops[lane] + deep[lane] / 2 for lane in named], named)
         ax.set(xlim=(0, last), ylim=(top - apart + 0.1, -0.1), xlabel=axis)
         ax.grid(visible=False)
         if key:

@@ -65,12 +65,12 @@ def steps(
 
     with style():
         fig, ax = plt.subplots(figsize=(WIDE, 3.0))
-        ax.plot(x, x, color=COLOURS["line"], lw=1, ls=":", label="the number itself")
+        ax.plot(x, x, color=COLOURS["soft"], lw=1.2, ls=":", label="the number itself")
         ax.step(x, back, where="mid", color=COLOURS["a"], lw=1.6, label="what its code stands for")
         for bound in bounds:
             ax.axvline(bound, color=COLOURS["b"], lw=1.2, ls="--")
         ax.set(xlabel="number", ylabel="comes back as")
-        ax.legend(loc="upper left", frameon=False)
+        ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1), ncols=2, frameon=False, fontsize=10)
     return figure(
         fig,
         alt=f"A staircase with steps of {scale:g} along the diagonal between {bounds[0]:g} and "
@@ -151,10 +151,11 @@ def product(parts: Mapping[str, list[list[int]]], last: str, **picture: Any) -> 
         for name, corner, role, says in places:
             _cells(ax, corner, parts[name], role, cell if name != "sums" else (0.8, 0.36))
             ax.text(corner[0], corner[1] + 0.1, says, fontsize=10, va="bottom")
-        arrow(ax, (1.1, 2.4), (1.1, 2.06), "ink")
-        arrow(ax, (1.95, 1.4), (2.65, 1.4), "ink")
+        arrow(ax, (0.98, 2.9), (0.98, 2.06), "ink")
+        arrow(ax, (2.7, 2.75), (1.75, 2.06), "ink")
+        arrow(ax, (1.7, 1.57), (2.7, 1.57), "ink")
         box(ax, (2.45, 0.38), (4.7, 0.5), last, "c")
-        arrow(ax, (3.4, 0.98), (3.4, 0.68), "ink")
+        arrow(ax, (3.37, 1.34), (3.37, 0.66), "ink")
     return figure(
         fig,
         alt=f"Input codes {parts['input']}, weight codes {parts['weight']}; their product "
