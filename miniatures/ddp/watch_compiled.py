@@ -1,4 +1,4 @@
-"""Compile a model under DDP on one rank; count its pieces, and those that ran before each send."""
+"""Compile a model under DDP: count its pieces, and those that ran before each send."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-from miniatures.ddp.watch import Backwards, one_rank
+from miniatures.ddp.watch import Backwards, chain, one_rank
 
 
 def pieces_and_sends(optimize: bool, cap: float, inside: bool = False) -> tuple[int, list[int]]:
@@ -63,6 +63,30 @@ def pieces_and_sends(optimize: bool, cap: float, inside: bool = False) -> tuple[
         logging.disable(logging.NOTSET)
         torch._dynamo.reset()
     return count, list(sent)
+
+
+def static_and_compiled(rank: int, optimize: bool) -> list[float]:
+    """Run three steps of a static graph, as it is and compiled, in a rank of a group.
+
+    Return one number of the last gradient of the plain run, then one of each compiled step.
+    """
+    config: Any = torch._dynamo.config
+    found = list[float]()
+    logging.disable(logging.WARNING)
+    try:
+        for compiled in (False, True):
+            torch._dynamo.reset()
+            with config.patch(optimize_ddp=optimize):
+                model: Any = DDP(chain(4, 512), bucket_cap_mb=2, static_graph=True)
+                call = torch.compile(model, backend="aot_eager") if compiled else model
+                for _ in range(3):
+                    model.zero_grad()
+                    call(torch.full((2, 512), rank + 1.0)).sum().backward()
+                    found.append(model.module[0].weight.grad[0, 0].item())
+    finally:
+        logging.disable(logging.NOTSET)
+        torch._dynamo.reset()
+    return found[2:]
 
 
 def _boxed(run: Any) -> Any:

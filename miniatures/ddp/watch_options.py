@@ -1,4 +1,4 @@
-"""Options of DDP that it does not promise: a hook for buffers, a list of what to leave alone."""
+"""What DDP does not promise: a hook for buffers, a list of what to leave alone, its own verdict."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def ignore(module: nn.Module, names: list[str]) -> None:
     """
     leave: Any = DDP._set_params_and_buffers_to_ignore_for_model
     leave(module, names)
+
+
+def seems_static(ddp: DDP) -> bool:
+    """Return whether DDP's reducer saw the same parameters go unused in each pass so far."""
+    return bool(ddp.reducer._ddp_graph_static())
