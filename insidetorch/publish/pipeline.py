@@ -244,28 +244,27 @@ def _execute(
         progress = ChapterProgress(console, outcome)
         with progress.shown():
             execute(longest_first(to_run, seconds), project, workers, progress)
-        if doubtful := _doubtful(to_run, outcome):
-            _say(console, doubtful, "the chapter is executed once more; this may be a race")
-            with progress.shown():
-                execute([chapter for chapter, _ in doubtful], project, workers, progress)
-            held = [one for one in doubtful if one[0].doc not in outcome.failures]
-            _say(console, held, "held at the second run only; mend the cell")
+            first = {
+                doc: failure
+                for doc, failure in outcome.failures.items()
+                if failure.name == "ClaimFailed"
+            }
+            if first:
+                again = [chapter for chapter in to_run if chapter.doc in first]
+                _say(console, again, first, "the chapter is executed once more; this may be a race")
+                for doc in first:
+                    del outcome.failures[doc]
+                execute(again, project, workers, progress)
+                held = [chapter for chapter in again if chapter.doc not in outcome.failures]
+                _say(console, held, first, "held at the second run only; mend the cell")
     return outcome
 
 
-def _doubtful(chapters: Sequence[Chapter], outcome: _Outcome) -> list[tuple[Chapter, Failure]]:
-    """Return the chapters in which a sentence did not hold, no longer counted as failed."""
-    failed = [one for one in chapters if one.doc in outcome.failures]
-    return [
-        (one, outcome.failures.pop(one.doc))
-        for one in failed
-        if outcome.failures[one.doc].name == "ClaimFailed"
-    ]
-
-
-def _say(console: Console, failed: Sequence[tuple[Chapter, Failure]], then: str) -> None:
-    for chapter, failure in failed:
-        line = f"  {why(chapter, failure)}: {then}"
+def _say(
+    console: Console, chapters: Sequence[Chapter], failed: Mapping[str, Failure], then: str
+) -> None:
+    for chapter in chapters:
+        line = f"  {why(chapter, failed[chapter.doc])}: {then}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

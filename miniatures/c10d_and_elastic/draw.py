@@ -228,8 +228,8 @@ def cost(points: Mapping[str, Sequence[tuple[int, float]]], **picture: Any) -> D
         ax.set(xlabel="bytes of the tensor", ylabel="ms", ylim=(0, None))
         ax.legend(frameon=False)
     told = "; ".join(
-        f"{name}: {measured[0][1]:.2g} s for {measured[0][0]} bytes, "
-        f"{measured[-1][1]:.2g} s for {measured[-1][0]}"
+        f"{name}: {measured[0][1] * 1e3:.2g} ms for {measured[0][0]} bytes, "
+        f"{measured[-1][1] * 1e3:.2g} ms for {measured[-1][0]}"
         for name, measured in points.items()
     )
     return figure(fig, alt=f"Time of an all-reduce against size. {told}.", **picture)

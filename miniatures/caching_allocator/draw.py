@@ -147,13 +147,8 @@ def rounding(sizes: Sequence[int], of_block: Callable[[int], int],
     segments = [of_segment(block) for block in blocks]
     with style():
         fig, ax = plt.subplots(figsize=(5.2, 3.0))
-        ax.plot(
-            sizes,
-            segments,
-            color=COLOURS["b"],
-            drawstyle="steps-pre",
-            label="asked from the device",
-        )
+        ax.plot(sizes, segments, color=COLOURS["b"], drawstyle="steps-pre",
+                label="asked from the device")  # fmt: skip
         ax.plot(sizes, blocks, color=COLOURS["a"], label="the block")
         ax.set(xscale="log", yscale="log", xlabel="request, bytes", ylabel="bytes")
         ax.set_xticks([1, 512, MiB, 10 * MiB, 100 * MiB], ["1", "512", "1 MiB", "10", "100 MiB"])

@@ -26,4 +26,5 @@ def ignore(module: nn.Module, names: list[str]) -> None:
 
 def seems_static(ddp: DDP) -> bool:
     """Return whether DDP's reducer saw the same parameters go unused in each pass so far."""
-    return bool(ddp.reducer._ddp_graph_static())
+    reducer: Any = ddp.reducer
+    return bool(reducer._ddp_graph_static())
