@@ -44,15 +44,30 @@ def code_of(cell: dict) -> str:
     return re.sub(r"\A%%.*\n", "", cell.source)
 
 
+@cache
+def called(chapter: Path) -> list[tuple[str, ast.expr]]:
+    """Return each call of a plain name in a chapter: the name and its first argument."""
+    return [
+        (node.func.id, node.args[0])
+        for cell in cells(chapter, "code")
+        for node in ast.walk(ast.parse(code_of(cell)))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args
+    ]
+
+
 def calls(chapter: Path, name: str) -> list[str]:
-    """Return the first arguments, where they are texts, of the calls of `name` in a chapter."""
-    found = []
-    for cell in cells(chapter, "code"):
-        for node in ast.walk(ast.parse(code_of(cell))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name and node.args:
-                first = node.args[0]
-                found.append(first.value if isinstance(first, ast.Constant) else ast.unparse(first))
-    return found
+    """Return the first arguments of the calls of `name` in a chapter, constants by their value."""
+    return [
+        first.value if isinstance(first, ast.Constant) else ast.unparse(first)
+        for one, first in called(chapter)
+        if one == name
+    ]
+
+
+@cache
+def entries(name: str) -> list[dict]:
+    """Return the entries of a list of the book, which no test changes."""
+    return msgspec.yaml.decode((ROOT / "book" / f"{name}.yml").read_bytes())
 
 
 every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
@@ -166,24 +181,22 @@ def test_its_cuda_cells_have_names_of_their_own(chapter: Path) -> None:
 
 
 def test_each_verdict_is_settled_by_one_cell_of_its_chapter() -> None:
-    entries = msgspec.yaml.decode((ROOT / "book" / "verdicts.yml").read_bytes())
     pages = [*CHAPTERS, *(p for p in (ROOT / "book").glob("*.md") if "code-cell" in p.read_text())]
     given = [(f"{p.parent.name}/{p.stem}", id) for p in pages for id in calls(p, "verdict")]
-    assert sorted(given) == sorted((entry["chapter"], entry["id"]) for entry in entries)
+    assert sorted(given) == sorted((entry["chapter"], entry["id"]) for entry in entries("verdicts"))
 
 
 def test_each_question_is_answered_where_it_says() -> None:
-    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
-    pages = {entry["chapter"] for entry in entries}
+    pages = {entry["chapter"] for entry in entries("questions")}
     texts = {page: (ROOT / f"{page}.md").read_text(encoding="utf-8") for page in pages}
-    for entry in entries:
+    for entry in entries("questions"):
         assert f"({entry['anchor']})=" in texts[entry["chapter"]], entry["question"]
 
 
 @every_chapter
 def test_what_the_list_of_silent_errors_names_begins_a_claim(chapter: Path) -> None:
-    entries = msgspec.yaml.decode((ROOT / "book" / "silent.yml").read_bytes())
-    seen = [e["seen"] for e in entries if e["chapter"] == f"notebooks/{chapter.stem}"]
+    doc = f"notebooks/{chapter.stem}"
+    seen = [entry["seen"] for entry in entries("silent") if entry["chapter"] == doc]
     told = [*calls(chapter, "claim"), *calls(chapter, "verdict")]
     # Of an f-string only its beginning is known here.
     heads = [text[2:].split("{")[0] for text in told if re.match(r"f['\"]", text)]

@@ -69,7 +69,8 @@ def distributions(wheel: Wheel) -> set[str]:
 def test_what_it_imports_comes_with_the_wheel(
     doc: str, wheel: Wheel, distributions: set[str]
 ) -> None:
-    code = code_of(nbformat.read(SITE / "_sources" / f"{doc}.ipynb", as_version=4).cells)
+    text = (SITE / "_sources" / f"{doc}.ipynb").read_text(encoding="utf-8")
+    code = code_of(nbformat.v4.reads(text).cells)
     assert "insidetorch" in {module for module, _ in imports(code)}
     assert unresolved(code, wheel) == []
     assert strangers(code, {"insidetorch", "miniatures"}, distributions) == []

@@ -16,9 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 from built_site import CHAPTERS, DOCUMENTS, LEDGER, ROOT, SITE
 from playwright.sync_api import Browser, BrowserContext, Page
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from insidetorch.publish.two_layers import layers
 
@@ -61,14 +61,14 @@ def pages() -> list[Path]:
 
 
 @cache
-def soup(path: Path) -> BeautifulSoup:
-    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+def parsed(path: Path) -> LexborHTMLParser:
+    return LexborHTMLParser(path.read_text(encoding="utf-8"))
 
 
 @cache
 def ids(path: Path) -> frozenset[str]:
     """Return the names that a link to a page may end in."""
-    return frozenset(str(tag["id"]) for tag in soup(path).find_all(id=True))
+    return frozenset(str(tag.attributes["id"]) for tag in parsed(path).css("[id]"))
 
 
 def spread(docs: list[str]) -> list[Any]:
@@ -232,7 +232,7 @@ def not_downloaded(page: Page, folder: Path) -> list[str]:
     download.value.save_as(path)
     with zipfile.ZipFile(path) as archive:
         wheel, name = sorted(archive.namelist(), key=lambda name: name.endswith(".ipynb"))
-        notebook = nbformat.reads(archive.read(name).decode(), as_version=4)
+        notebook = nbformat.v4.reads(archive.read(name).decode())
     nbformat.validate(notebook)
     sound = wheel.endswith(".whl") and any(cell.get("outputs") for cell in notebook.cells)
     return [] if sound else [f"{path.name} is offered, no notebook with outputs and a wheel"]
@@ -326,12 +326,18 @@ def test_the_theme_can_be_switched_to_dark(context: BrowserContext, address: str
     assert shades["light"] != shades["dark"]
 
 
+def words_of(picture: LexborNode) -> int:
+    """Count the words that say what a picture shows."""
+    said = picture.attributes.get("aria-label") or picture.attributes.get("alt") or ""
+    return len(said.split())
+
+
 def test_every_picture_says_in_words_what_it_shows() -> None:
     lacking = [
-        f"{path.relative_to(SITE)}: {str(picture)[:100]}"
+        f"{path.relative_to(SITE)}: {str(picture.html)[:100]}"
         for path in pages()
-        for picture in soup(path).select("article figure svg, article img")
-        if len(str(picture.get("aria-label") or picture.get("alt") or "").split()) < 3
+        for picture in parsed(path).css("article figure svg, article img")
+        if words_of(picture) < 3
     ]
     assert lacking == []
 
@@ -340,18 +346,16 @@ def test_every_picture_says_in_words_what_it_shows() -> None:
 def test_the_stamp_says_what_the_ledger_says(doc: str) -> None:
     ledger = json.loads(LEDGER.read_text(encoding="utf-8"))
     entry = next(chapter for chapter in ledger["chapters"] if chapter["doc"] == doc)
-    page = soup(SITE / f"{doc}.html")
-    stamp = page.select_one("ul.it-stamp")
+    stamp = parsed(SITE / f"{doc}.html").css_first("h1 + ul.it-stamp")
     assert stamp is not None
-    assert stamp.find_previous_sibling().name == "h1"
-    text = stamp.get_text(" ")
+    text = stamp.text(separator=" ")
     claims = [record for record in entry["records"] if record["kind"] == "claim"]
     verdicts = [record for record in entry["records"] if record["kind"] == "verdict"]
     assert ledger["torch"] in text
     assert f"{len(claims)} of {len(claims)} claims held" in text
     assert not verdicts or f"{len(verdicts)} verdicts" in text
-    assert stamp.select_one(f"a[href$='{ledger['commit']}']") is not None
-    assert stamp.select_one(".it-freshness").get_text() in ("fresh", "cached")
+    assert stamp.css_first(f"a[href$='{ledger['commit']}']") is not None
+    assert stamp.css_first(".it-freshness").text() in ("fresh", "cached")
 
 
 @pytest.mark.parametrize("doc", CHAPTERS)
@@ -363,20 +367,20 @@ def test_every_cell_with_an_output_shows_one(doc: str) -> None:
         and any("it-setup" not in one["metadata"].get("tags", ()) for one in made)
         and (cell.outputs or "remove-cell" not in cell.metadata.get("tags", []))
     ]  # fmt: skip
-    shown = soup(SITE / f"{doc}.html").select("article div.cell:not(.tag_it-setup)")
+    shown = parsed(SITE / f"{doc}.html").css("article div.cell:not(.tag_it-setup)")
     assert len(shown) == len(cells)
     for number, (cell, box) in enumerate(zip(cells, shown, strict=True), start=1):
-        outputs = box.select(".cell_output")
+        outputs = box.css(".cell_output")
         assert bool(outputs) == bool(cell.outputs), f"cell {number} of {doc}"
-        assert all(output.get_text(strip=True) or output.find(["svg", "img"]) for output in outputs)
+        assert all(output.text(strip=True) or output.css_first("svg, img") for output in outputs)
 
 
 def test_links_and_anchors_lead_somewhere() -> None:
     """Follow every relative link of every page to its file and its anchor."""
     broken = []
     for path in pages():
-        for tag in soup(path).find_all(["a", "link", "script", "img", "source"]):
-            link = urlsplit(tag.get("href") or tag.get("src") or "")
+        for tag in parsed(path).css("a, link, script, img, source"):
+            link = urlsplit(tag.attributes.get("href") or tag.attributes.get("src") or "")
             if link.scheme or link.netloc or not (link.path or link.fragment):
                 continue
             target = (path.parent / unquote(link.path)).resolve() if link.path else path
@@ -389,7 +393,7 @@ def test_links_and_anchors_lead_somewhere() -> None:
                     broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such trace)")
             elif link.fragment.partition(":~:")[0] and target.suffix == ".html":
                 name = unquote(link.fragment.partition(":~:")[0])
-                if tag.name == "a" and name not in ids(target):
+                if tag.tag == "a" and name not in ids(target):
                     broken.append(f"{path.relative_to(SITE)}: {link.geturl()} (no such anchor)")
     assert broken == []
 
@@ -408,7 +412,8 @@ def test_the_site_tells_nothing_of_the_machine_it_was_built_on() -> None:
 
 
 def notebook_of(doc: str) -> Any:
-    return nbformat.read(SITE / "_sources" / f"{doc}.ipynb", as_version=4)
+    # Valid it is: myst-nb has read it.
+    return nbformat.v4.reads((SITE / "_sources" / f"{doc}.ipynb").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("doc", CHAPTERS)
@@ -417,5 +422,5 @@ def test_the_landing_page_and_the_map_lead_to_each_chapter(doc: str) -> None:
     entry = next(chapter for chapter in ledger["chapters"] if chapter["doc"] == doc)
     quotes = any(record["kind"] == "excerpt" and record["file"] for record in entry["records"])
     for page in ("book/index", *(["book/source-map"] if quotes else [])):
-        links = [tag["href"] for tag in soup(SITE / f"{page}.html").select("article a[href]")]
-        assert any(link.endswith(f"{doc}.html") for link in links), page
+        (article,) = parsed(SITE / f"{page}.html").css("article.bd-article")
+        assert article.css_first(f"a[href$='{doc}.html']") is not None, page

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from urllib.parse import urlsplit
 
 import msgspec
 import pytest
-from bs4 import BeautifulSoup
 from built_site import ROOT, SITE
 from playwright.sync_api import Browser, Page
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from insidetorch.display import plain
 from insidetorch.site import questions
@@ -33,8 +34,19 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     context.close()
 
 
-def soup(doc: str) -> BeautifulSoup:
-    return BeautifulSoup((SITE / f"{doc}.html").read_text(encoding="utf-8"), "html.parser")
+def parsed(doc: str) -> LexborHTMLParser:
+    return LexborHTMLParser((SITE / f"{doc}.html").read_text(encoding="utf-8"))
+
+
+@cache
+def listed() -> list[dict]:
+    """Return the entries of the list of questions."""
+    return msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
+
+
+def asked() -> list[LexborNode]:
+    """Return the questions as the pages show them."""
+    return [li for doc in QUESTIONS for li in parsed(doc).css(".it-questions li")]
 
 
 def visit(page: Page, doc: str) -> None:
@@ -73,7 +85,8 @@ def test_the_drawing_of_the_map_scrolls_in_its_own_box_and_can_be_read(page: Pag
 
 
 def test_a_link_leads_to_its_verdict_though_those_above_are_not_drawn(browser: Browser) -> None:
-    ids = [entry["id"] for entry in soup("book/verdicts").select(".it-verdicts .it-verdict")]
+    entries = parsed("book/verdicts").css(".it-verdicts .it-verdict")
+    ids = [entry.attributes["id"] for entry in entries]
     for id in ids[:: len(ids) // 4]:
         context = browser.new_context(
             viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True
@@ -112,34 +125,31 @@ def test_a_term_leads_to_its_entry_and_the_entry_back(page: Page) -> None:
 
 
 def test_the_threads_of_a_question_stand_behind_it() -> None:
-    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
-    asked = [sorted(one["url"] for one in entry["sources"]) for entry in entries]
-    shown = [li for doc in QUESTIONS for li in soup(doc).select(".it-questions li")]
-    links = [[link["href"] for link in one.find_all("a")[1:]] for one in shown]
-    assert sorted(map(sorted, links)) == sorted(asked)
+    threads = [sorted(one["url"] for one in entry["sources"]) for entry in listed()]
+    links = [sorted(link.attributes["href"] for link in one.css("a")[1:]) for one in asked()]
+    assert sorted(links) == sorted(threads)
 
 
 def test_every_term_has_an_entry_that_says_where_it_is_shown() -> None:
-    page = soup("book/glossary")
+    terms = {dt.text().strip(): dt for dt in parsed("book/glossary").css("dt")}
     for entry in read_glossary(ROOT / "book" / "glossary.yml"):
-        name = entry.names[0]
-        found = next(dt for dt in page.find_all("dt") if dt.get_text().strip() == name)
-        body = found.find_next_sibling("dd")
-        assert body.select_one(".it-seen a") is not None, name
-        assert body.get_text().replace(body.select_one(".it-seen").get_text(), "").strip(), name
+        body = terms[entry.names[0]]
+        while body.tag != "dd":
+            body = body.next
+        seen = body.css_first(".it-seen:has(a)")
+        assert seen is not None, entry.names[0]
+        assert body.text().replace(seen.text(), "").strip(), entry.names[0]
 
 
 def test_every_question_is_on_the_page_once() -> None:
-    entries = msgspec.yaml.decode((ROOT / "book" / "questions.yml").read_bytes())
-    listed = [li for doc in QUESTIONS for li in soup(doc).select(".it-questions li")]
-    shown = [li.find("a").get_text() for li in listed]
-    assert sorted(shown) == sorted(plain(entry["question"]) for entry in entries)
+    shown = [li.css_first("a").text() for li in asked()]
+    assert sorted(shown) == sorted(plain(entry["question"]) for entry in listed())
 
 
 def test_a_path_leads_to_sections_and_to_whole_pages_only_by_their_name() -> None:
-    links = soup("book/paths").select("article a.reference.internal")
+    links = parsed("book/paths").css("article a.reference.internal")
     assert len(links) > 40
-    for link in links:
-        address = urlsplit(link["href"])
+    for link in (link.attributes["href"] for link in links):
+        address = urlsplit(link)
         doc = (SITE / "book" / address.path).resolve() if address.path else SITE / "book/paths.html"
         assert doc.is_file(), link["href"]
