@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -153,6 +153,12 @@ def claim(
     show(Display(html, f"{mark} {text}  [torch {release}]{seen}", record))
     if not held and not _collecting():
         raise ClaimFailed(text, shown, release)
+
+
+def beside(html: str, releases: Sequence[str]) -> str:
+    """Return a claim's HTML with the releases of which its cell does not say the sentence."""
+    here = '</div><span class="it-release">'
+    return html.replace(here, facts({"not said of": ", ".join(releases)}) + here, 1)
 
 
 def _over_cases(

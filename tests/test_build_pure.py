@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tiny_book import CHAPTER_HEAD, TinyBook
 
+from insidetorch import claims
 from insidetorch import commands as cli
 from insidetorch.book.cache import KEEP, Cache, CorruptEntry
 from insidetorch.book.cache_key import Ingredients, key
@@ -18,7 +19,7 @@ from insidetorch.book.ledger import undeclared_warnings
 from insidetorch.book.project import Chapter, Limits, Project, heading, open_project
 from insidetorch.book.runs import Run
 from insidetorch.commands.doctor import examine
-from insidetorch.display import style_block
+from insidetorch.display import Display, style_block
 from insidetorch.errors import BookError
 from insidetorch.files import write_changed
 from insidetorch.publish import assemble as publish
@@ -140,9 +141,29 @@ def test_site_form_drops_style_and_records_and_the_merged_one_keeps_them(tmp_pat
     output = {"output_type": "display_data", "data": data, "metadata": {}}
     cell = {"cell_type": "code", "outputs": [output], "execution_count": 1}
     merged = notebooks.merge(page, {"cells": [cell], "metadata": {"insidetorch": {"key": "k"}}})
-    site = notebooks.for_site(merged, page.doc, {page.doc})
+    site = notebooks.for_site(merged, page.doc, {page.doc}, {})
     assert site["cells"][-1]["outputs"][0]["data"] == {"text/html": "<p>x</p>"}
     assert merged["cells"][-1]["outputs"][0]["data"] == data
+
+
+def test_a_claim_says_of_which_releases_it_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Display] = []
+    monkeypatch.setattr(claims, "show", shown.append)
+    claims.claim("Two is two.", True, tried=3)
+    claims.claim("One is one.", True)
+    outputs = [
+        {"output_type": "display_data", "metadata": {}, "data": one._repr_mimebundle_()}
+        for one in shown
+    ]
+    page = chapter(tmp_path, "# T\n\n```{code-cell}\n1\n```\n")
+    cell = {"cell_type": "code", "outputs": outputs, "execution_count": 1}
+    merged = notebooks.merge(page, {"cells": [cell], "metadata": {}})
+    said = {"Two is two.": ("2.11", "2.15"), "Three is three.": ("2.11",)}
+    made = notebooks.for_site(merged, page.doc, {page.doc}, said)["cells"][-1]["outputs"]
+    two, one = (str(each["data"]["text/html"]) for each in made)
+    assert "<dt>not said of</dt><dd>2.11, 2.15</dd>" in two and "not said" not in one
 
 
 def test_unexecuted_cells_are_found(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from insidetorch.drift import collect, report
+from insidetorch.drift import run as elsewhere
 from insidetorch.drift.collect import shard
 from insidetorch.drift.outcomes import (
     ChapterRun,
@@ -83,6 +84,8 @@ def test_each_kind_of_difference_is_found() -> None:
     (left_out,) = differences([before], [guarded])
     assert left_out.kind == "guarded" and left_out.text == "also" and severity("guarded") == 0
     there = Result("2.15.0", "c", "2.13.0", "3.11", "a", "2026", {"notebooks/a": ()}, (left_out,))
+    patch = replace(there, torch="2.15.1")
+    assert elsewhere.left_out([there, patch]) == {"notebooks/a": {"also": ("2.15", "2.15.1")}}
     told = report.report(None, "2.15.0", "2.13.0", ran=there)
     assert told.code == 0 and told.chapters() == {} and told.sentence.startswith("stands")
     (died,) = [o for o in differences([before], [run([], [], [], stable=True, ended="code cell 1: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -201,6 +201,20 @@ def stored(folder: Path) -> list[Result]:
         held = {doc: tuple(ids.split()) for doc, ids in one.held.items()}
         results.append(Result(**{**vars(one), "held": held}))
     return sorted(results, key=lambda one: version(one.public))
+
+
+def left_out(results: Iterable[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return where a chapter's own conditions leave a sentence out.
+
+    :return: document → sentence → the releases, without a third number that is 0.
+    """
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for result in results:
+        for one in result.outcomes:
+            if one.kind == "guarded":
+                of = found.setdefault(one.doc, {})
+                of[one.text] = (*of.get(one.text, ()), result.public.removesuffix(".0"))
+    return found
 
 
 def check_shard(part: str) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import posixpath
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from insidetorch.book.project import Chapter
+from insidetorch.claims import beside
 from insidetorch.display import strip_style
 from insidetorch.gpu.recording import stage_cell
 from insidetorch.publish.pictures import numbered
@@ -45,12 +46,19 @@ def merge(chapter: Chapter, executed: Mapping[str, Any] | None) -> dict[str, Any
     return notebook
 
 
-def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -> dict[str, Any]:
+def for_site(
+    notebook: Mapping[str, Any],
+    doc: str,
+    chapters: Collection[str],
+    left_out: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
     """Return the notebook as Sphinx reads it.
 
     What proves is folded below what demonstrates. The style block is left out (the site links the
     sheet once), records too (no page shows them), a CUDA cell's magic line, and links between
     chapters lead to where they are staged.
+
+    :param left_out: claim → the releases of which its cell does not say it, told below it.
     """
     shown = copy.deepcopy(dict(notebook))
     made = layers([stage_cell(cell) for cell in shown["cells"]])
@@ -66,10 +74,12 @@ def for_site(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -
             data = output.get("data")
             if data is None:
                 continue
-            data.pop(RECORD_MIME, None)
+            record = data.pop(RECORD_MIME, None) or {}
             data.pop(TRACE_MIME, None)
             if isinstance(data.get("text/html"), str):
                 data["text/html"] = strip_style(data["text/html"])
+                if record.get("kind") == "claim" and record.get("text") in left_out:
+                    data["text/html"] = beside(data["text/html"], left_out[record["text"]])
     return numbered(shown, doc)
 
 

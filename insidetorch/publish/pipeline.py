@@ -20,6 +20,8 @@ from insidetorch.book.packages import installed
 from insidetorch.book.parsed import Parsed
 from insidetorch.book.project import Chapter, Project
 from insidetorch.book.runs import Failure, Run
+from insidetorch.drift import run as elsewhere
+from insidetorch.drift.book import Book
 from insidetorch.drift.hook import say_unlocked
 from insidetorch.errors import BookError
 from insidetorch.facts import cores
@@ -156,7 +158,8 @@ def build_book(
         path = project.build / "ledger.json"
         before = ledger_file.read(path)
         sources = _sources(chapters, merged, outcome)
-        if stage(project, pages, merged, sources):
+        left_out = elsewhere.left_out(elsewhere.stored(Book(project).data))
+        if stage(project, pages, merged, sources, left_out):
             before = None
         ledger = ledger_file.ledger(entries, before)
         write(path, json.dumps(ledger, indent=1, ensure_ascii=False))

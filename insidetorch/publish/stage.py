@@ -23,16 +23,18 @@ def stage(
     pages: Sequence[Page],
     notebooks: Mapping[str, Mapping[str, Any]],
     sources: Mapping[str, str],
+    left_out: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> bool:
     """Bring the stage up to date: write what changed, remove what is gone.
 
     :param notebooks: document → notebook with its outputs, for every chapter.
     :param sources: document → digest of what its notebook is made from, and of the code that
         makes it.
+    :param left_out: document → claim → the releases of which its cell does not say it.
     :return: whether anything changed.
     """
     changed = False
-    wanted = dict(_files(project, pages, notebooks))
+    wanted = dict(_files(project, pages, notebooks, left_out))
     made, every = Made(project.cache / "staged.json"), sorted(notebooks)
     for name, content in wanted.items():
         path = project.stage / name
@@ -41,7 +43,8 @@ def stage(
         if isinstance(content, bytes):
             changed |= write_changed(path, content)
             continue
-        source = digest(sources[name.removesuffix(".ipynb")], every)
+        doc = name.removesuffix(".ipynb")
+        source = digest(sources[doc], every, left_out.get(doc))
         if not made.same(name, source, path):
             changed |= write_changed(path, content())
         made.note(name, source, path)
@@ -57,14 +60,19 @@ def stage(
 
 
 def _files(
-    project: Project, pages: Sequence[Page], notebooks: Mapping[str, Mapping[str, Any]]
+    project: Project,
+    pages: Sequence[Page],
+    notebooks: Mapping[str, Mapping[str, Any]],
+    left_out: Mapping[str, Mapping[str, Sequence[str]]],
 ) -> Iterator[tuple[str, bytes | Callable[[], bytes]]]:
     chapters = {page.doc for page in pages if isinstance(page, Chapter)}
     for name in sorted(_assets(project, pages)):
         yield name, (project.root / name).read_bytes()
     for page in pages:
         if isinstance(page, Chapter):
-            yield f"{page.doc}.ipynb", partial(_shown, notebooks[page.doc], page.doc, chapters)
+            beside = left_out.get(page.doc, {})
+            shown = partial(_shown, notebooks[page.doc], page.doc, chapters, beside)
+            yield f"{page.doc}.ipynb", shown
         else:
             yield f"{page.doc}.md", retarget(page.text, page.doc, chapters).encode()
     yield "_toc.yml", (project.root / "_toc.yml").read_bytes()
@@ -72,8 +80,13 @@ def _files(
     yield "_config.yml", text.encode()
 
 
-def _shown(notebook: Mapping[str, Any], doc: str, chapters: Collection[str]) -> bytes:
-    shown = for_site(notebook, doc, chapters)
+def _shown(
+    notebook: Mapping[str, Any],
+    doc: str,
+    chapters: Collection[str],
+    left_out: Mapping[str, Sequence[str]],
+) -> bytes:
+    shown = for_site(notebook, doc, chapters, left_out)
     return json.dumps(shown, ensure_ascii=False, sort_keys=True).encode()
 
 
