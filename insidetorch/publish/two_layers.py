@@ -19,7 +19,8 @@ from insidetorch.records import RECORD_MIME
 Layer = Literal["setup", "seen", "excerpt", "check"]
 CHECKS = frozenset({"claim", "verdict"})
 MARK = "# check"
-"""A line of its own: what follows, up to an empty line, only prepares a check and folds with it."""
+"""A line of its own: what follows in the cell only prepares a check and folds with it."""
+_BLOCKS = (ast.If, ast.With, ast.Try, ast.For)
 _TAGS_WITHOUT_LAYERS = frozenset({"it-cuda", "hide-input", "remove-input", "hide-cell"})
 
 
@@ -47,7 +48,7 @@ def parts(source: str) -> list[Part]:
         end = len(lines) if last else (node.end_lineno or begun)
         own = lines[begun:end]
         lead = lines[begun : node.lineno - 1]
-        folding = MARK in lead or (folding and "" not in lead)
+        folding = folding or MARK in lead
         layer = _layer(node)
         if folding and layer in ("seen", "setup"):
             layer = "check"
@@ -59,16 +60,24 @@ def parts(source: str) -> list[Part]:
 def _layer(node: ast.stmt) -> Layer:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return "setup"
+    if _checks(node):
+        return "check"
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         call = node.value
-        if _name(call) in CHECKS:
-            return "check"
         shown = call.args if _name(call) == "display" else [call]
         if shown and all(_name(each) == "source" for each in shown):
             return "excerpt"
         if _name(call) == "settled":
             return "excerpt"
     return "seen"
+
+
+def _checks(node: ast.stmt) -> bool:
+    """Tell whether a statement is a check, or a block with one in it."""
+    if isinstance(node, ast.Expr):
+        return _name(node.value) in CHECKS
+    inside = (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt))
+    return isinstance(node, _BLOCKS) and any(map(_checks, inside))
 
 
 def _name(node: ast.AST) -> str:
@@ -195,8 +204,7 @@ def _grouped(code: Sequence[str]) -> list[str]:
     texts, waiting = [], []
     for text in code:
         waiting.append(text)
-        tree = ast.parse(text).body
-        if any(_name(node.value) in CHECKS for node in tree if isinstance(node, ast.Expr)):
+        if any(map(_checks, ast.parse(text).body)):
             texts.append("\n".join(waiting))
             waiting = []
     if waiting and texts:
