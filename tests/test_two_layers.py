@@ -71,6 +71,8 @@ def test_a_block_with_a_check_in_it_is_a_check() -> None:
     lines = shown("<p>a</p>", "claim"), shown("<p>b</p>", "verdict")
     (made,) = layered(cell(source, *lines))
     assert [len(folded(one)) for one in made["outputs"]] == [1, 1]
+    (part,) = parts("try:\n    x\nexcept ValueError:\n    claim('a', 1)")
+    assert part.layer == "check"
 
 
 def test_each_check_carries_its_own_code_below_all_else() -> None:

@@ -20,7 +20,7 @@ Layer = Literal["setup", "seen", "excerpt", "check"]
 CHECKS = frozenset({"claim", "verdict"})
 MARK = "# check"
 """A line of its own: what follows in the cell only prepares a check and folds with it."""
-_BLOCKS = (ast.If, ast.With, ast.Try, ast.For)
+_BLOCK = ast.If | ast.With | ast.Try | ast.For
 _TAGS_WITHOUT_LAYERS = frozenset({"it-cuda", "hide-input", "remove-input", "hide-cell"})
 
 
@@ -74,10 +74,9 @@ def _layer(node: ast.stmt) -> Layer:
 
 def _checks(node: ast.stmt) -> bool:
     """Tell whether a statement is a check, or a block with one in it."""
-    if isinstance(node, ast.Expr):
-        return _name(node.value) in CHECKS
-    inside = (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt))
-    return isinstance(node, _BLOCKS) and any(map(_checks, inside))
+    return isinstance(node, ast.Expr | _BLOCK) and any(
+        isinstance(one, ast.Expr) and _name(one.value) in CHECKS for one in ast.walk(node)
+    )
 
 
 def _name(node: ast.AST) -> str:
